@@ -1,0 +1,65 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let package = Package(
+  name: "hangcheck",
+  products: [
+    .library(name: "InstrumentedLocks", targets: ["InstrumentedLocks"]),
+    .library(name: "Watchdog", targets: ["Watchdog"]),
+    .library(name: "HangAgent", type: .dynamic, targets: ["HangAgent"]),
+    .executable(name: "hangcheck", targets: ["hangcheck"]),
+  ],
+  targets: [
+    // libdw and libelf of elfutils: they read DWARF and ELF.
+    .systemLibrary(
+      name: "CElfutils", pkgConfig: "libdw", providers: [.apt(["libdw-dev", "libelf-dev"])]),
+    .target(name: "CHangcheck"),
+    .target(name: "Recorder", dependencies: ["CHangcheck"], swiftSettings: strict),
+    .target(name: "WaitForGraph", swiftSettings: strict),
+    .target(
+      name: "HangReport", dependencies: ["WaitForGraph", "CElfutils", "CHangcheck"],
+      swiftSettings: strict),
+    .target(
+      name: "ProcessInspector", dependencies: ["CHangcheck", "WaitForGraph", "HangReport"],
+      swiftSettings: strict),
+    .target(
+      name: "InstrumentedLocks", dependencies: ["Recorder", "CHangcheck"], swiftSettings: strict),
+    .target(
+      name: "Watchdog",
+      dependencies: ["Recorder", "CHangcheck", "WaitForGraph", "HangReport", "ProcessInspector"],
+      swiftSettings: strict),
+    // The preloaded agent. unsafeFlags keep a target out of other people's packages, so nothing
+    // that the two library products reach may depend on these.
+    .target(name: "CHangAgent", dependencies: ["CHangcheck"], cSettings: [.unsafeFlags(["-O2"])]),
+    .target(
+      name: "HangAgent", dependencies: ["CHangcheck", "CHangAgent"],
+      swiftSettings: [
+        .enableExperimentalFeature("Embedded"),
+        .unsafeFlags(["-wmo", "-O", "-Xcc", "-fno-omit-frame-pointer"]),
+      ],
+      linkerSettings: [
+        .unsafeFlags([
+          "-Xlinker", "--version-script=\(Context.packageDirectory)/Sources/HangAgent/exports.map",
+          "-Xlinker", "-z", "-Xlinker", "now",
+        ])
+      ]),
+    .executableTarget(
+      name: "hangcheck",
+      dependencies: ["CHangcheck", "WaitForGraph", "HangReport", "ProcessInspector"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "WaitForGraphTests", dependencies: ["WaitForGraph"], swiftSettings: strict),
+    .testTarget(
+      name: "HangReportTests", dependencies: ["HangReport", "WaitForGraph"], swiftSettings: strict),
+    .testTarget(
+      name: "HangcheckTests", dependencies: ["hangcheck", "HangReport"], exclude: [],
+      swiftSettings: strict),
+  ],
+  swiftLanguageModes: [.v6]
+)

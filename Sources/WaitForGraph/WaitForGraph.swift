@@ -1,0 +1,33 @@
+/// One wait inside a cycle: `thread` waits for `resource`, which `owner` holds (or will hold first).
+public struct Edge: Hashable, Sendable {
+  public var thread: ThreadID
+  public var resource: ResourceID
+  public var mode: Mode
+  public var owner: ThreadID?
+  public init(thread: ThreadID, resource: ResourceID, mode: Mode, owner: ThreadID?) {
+    self.thread = thread
+    self.resource = resource
+    self.mode = mode
+    self.owner = owner
+  }
+}
+
+/// A set of threads that can never go on.
+public struct Deadlock: Hashable, Sendable {
+  public enum Cause: Hashable, Sendable {
+    /// Each waits for the next; the last edge closes the circle. One edge alone: a thread waits for itself.
+    case cycle
+    /// The owner no longer runs in this process, so nobody is left to give the resource back.
+    case ownerGone
+  }
+  public var cause: Cause
+  /// The circle in order, beginning with the lowest thread; for `ownerGone` the one wait.
+  public var edges: [Edge]
+  /// Threads that merely queue behind the edges, in order of id.
+  public var victims: [ThreadID]
+  public init(cause: Cause, edges: [Edge], victims: [ThreadID]) {
+    self.cause = cause
+    self.edges = edges
+    self.victims = victims
+  }
+}
