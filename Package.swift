@@ -38,10 +38,12 @@ let package = Package(
     // that the two library products reach may depend on these.
     .target(name: "CHangAgent", dependencies: ["CHangcheck"], cSettings: [.unsafeFlags(["-O2"])]),
     .target(
-      name: "HangAgent", dependencies: ["CHangcheck", "CHangAgent"],
+      name: "HangAgent", dependencies: ["CHangcheck", "CHangAgent"], exclude: ["exports.map"],
       swiftSettings: [
         .enableExperimentalFeature("Embedded"),
-        .unsafeFlags(["-wmo", "-O", "-Xcc", "-fno-omit-frame-pointer"]),
+        .unsafeFlags(["-wmo", "-O", "-Xcc", "-fno-omit-frame-pointer", "-Xllvm",
+          "-swiftmergefunc-threshold=0",
+        ]),
       ],
       linkerSettings: [
         .unsafeFlags([

@@ -1,1 +1,106 @@
-#include "hck_agent.h"
+// The agent's entry into a process: the real functions, the constructor, and the environment that it takes away.
+#include "include/hck_real.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static void resolve(void);
+
+static int not_there(void) { return ENOSYS; }
+
+#define FIRST(name, version, parameters, arguments)   \
+  static int first_##name parameters {                \
+    resolve();                                        \
+    return hck_pointer_##name arguments;              \
+  }                                                   \
+  int(*hck_pointer_##name) parameters = first_##name;
+HCK_INTERPOSED(FIRST)
+
+static void resolve(void) {
+#define RESOLVE(name, version, parameters, arguments)                                                      \
+  {                                                                                                        \
+    const char *v = version;                                                                               \
+    void *found = v ? dlvsym(RTLD_NEXT, #name, v) : 0;                                                     \
+    if (!found) { found = dlsym(RTLD_NEXT, #name); }                                                       \
+    __atomic_store_n(                                                                                      \
+      &hck_pointer_##name, found ? (__typeof__(hck_pointer_##name))found : (__typeof__(hck_pointer_##name))not_there, \
+      __ATOMIC_RELEASE);                                                                                   \
+  }
+  HCK_INTERPOSED(RESOLVE)
+}
+
+const char *hck_socket_name;
+int hck_follow;
+
+void hck_close(int fd) { close(fd); }
+
+int hck_register_fork_handlers(void) {
+  return pthread_atfork(hck_before_fork, hck_after_fork_in_parent, hck_after_fork_in_child);
+}
+
+// "HANGCHECK_LINK=<socket>;<flag>;…" and our own path at the end of LD_PRELOAD are hangcheck's, not the program's: both are
+// taken out of the environment and kept for the programs that this one starts.
+char hck_link_entry[512];
+char hck_preload_entry[4608];
+const char *hck_agent_path;
+
+static char agent_path[4096];
+
+static void take_environment(void) {
+  char **link = 0;
+  for (char **e = environ; e && *e; e++) {
+    if (strncmp(*e, "HANGCHECK_LINK=", 15) == 0) {
+      link = e;
+      break;
+    }
+  }
+  if (!link || strlen(*link) >= sizeof hck_link_entry) { return; }
+  strcpy(hck_link_entry, *link);
+  static char name[108];
+  const char *value = hck_link_entry + 15;
+  size_t length = strcspn(value, ";");
+  if (length == 0 || length >= sizeof name) { return; }
+  memcpy(name, value, length);
+  hck_follow = strstr(value + length, "nofollow") == 0;
+  if (strstr(value + length, "stacks=none")) {
+    hck_keep_windows(0);
+  } else if (strstr(value + length, "stacks=site")) {
+    hck_keep_windows(16);
+  }
+  for (char **e = link; *e; e++) { e[0] = e[1]; }
+  hck_socket_name = name;
+
+  for (char **e = environ; *e; e++) {
+    if (strncmp(*e, "LD_PRELOAD=", 11) != 0) { continue; }
+    size_t whole = strlen(*e);
+    if (whole >= sizeof hck_preload_entry) { break; }
+    strcpy(hck_preload_entry, *e);
+    char *last = strrchr(*e, ':');
+    const char *path = last ? last + 1 : *e + 11;
+    if (strlen(path) < sizeof agent_path) {
+      strcpy(agent_path, path);
+      hck_agent_path = agent_path;
+    }
+    if (last) {
+      *last = 0;
+    } else {
+      for (char **f = e; *f; f++) { f[0] = f[1]; }
+    }
+    break;
+  }
+}
+
+__attribute__((constructor)) static void begin(void) {
+  int error = errno;
+  take_environment();
+  if (hck_socket_name) {
+    resolve();
+    hck_agent_begin();
+  }
+  errno = error;
+}

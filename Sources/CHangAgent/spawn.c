@@ -1,0 +1,265 @@
+// Hands the agent on to the programs that this one starts. The environment is built on the stack: these run in children
+// of vfork and in signal handlers. Nothing is added for a program that could not load the agent.
+#include "include/hck_real.h"
+
+#include <alloca.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+extern char **environ;
+extern char hck_link_entry[], hck_preload_entry[];
+extern const char *hck_agent_path;
+
+static void resolve_spawning(void);
+#define REAL_POINTER(name, version, parameters, arguments) static int(*real_##name) parameters;
+HCK_SPAWNING(REAL_POINTER)
+static FILE *(*real_popen)(const char *, const char *);
+
+static void resolve_spawning(void) {
+#define RESOLVE(name, version, parameters, arguments) \
+  real_##name = (__typeof__(real_##name))dlsym(RTLD_NEXT, #name);
+  HCK_SPAWNING(RESOLVE)
+  real_popen = (__typeof__(real_popen))dlsym(RTLD_NEXT, "popen");
+}
+
+__attribute__((constructor)) static void early(void) { resolve_spawning(); }
+
+#define NEED(name)                             \
+  if (!real_##name) { resolve_spawning(); }    \
+  if (!real_##name) {                          \
+    errno = ENOSYS;                            \
+    return -1;                                 \
+  }
+
+// False for an ELF file that is not for x86-64 and glibc: its loader would complain about the agent, or refuse to start.
+static int can_load(int directory, const char *path) {
+  if (!path || !strchr(path, '/')) { return 1; }
+  int error = errno;
+  int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) {
+    errno = error;
+    return 1;
+  }
+  unsigned char bytes[2048];
+  ssize_t got = pread(fd, bytes, sizeof bytes, 0);
+  close(fd);
+  errno = error;
+  if (got < (ssize_t)sizeof(Elf64_Ehdr) || memcmp(bytes, ELFMAG, SELFMAG) != 0) { return 1; }
+  Elf64_Ehdr header;
+  memcpy(&header, bytes, sizeof header);
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) { return 0; }
+  for (unsigned i = 0; i < header.e_phnum; i++) {
+    uint64_t at = header.e_phoff + (uint64_t)i * sizeof(Elf64_Phdr);
+    if (at < header.e_phoff || at + sizeof(Elf64_Phdr) > (uint64_t)got) { return 1; }
+    Elf64_Phdr program;
+    memcpy(&program, bytes + at, sizeof program);
+    if (program.p_type != PT_INTERP) { continue; }
+    if (program.p_offset >= (uint64_t)got || program.p_filesz > (uint64_t)got - program.p_offset) { return 1; }
+    return memmem(bytes + program.p_offset, program.p_filesz, "ld-linux-x86-64", 15) != 0;
+  }
+  return 1; // static: it loads nothing
+}
+
+static size_t length_of(char *const list[]) {
+  size_t n = 0;
+  while (list && list[n]) { n++; }
+  return n;
+}
+
+static char *const *find(char *const environment[], const char *prefix) {
+  size_t length = strlen(prefix);
+  for (size_t i = 0; environment && environment[i]; i++) {
+    if (strncmp(environment[i], prefix, length) == 0) { return environment + i; }
+  }
+  return 0;
+}
+
+static int wanted(char *const environment[]) {
+  return hck_socket_name && hck_follow && hck_agent_path && !find(environment, "HANGCHECK_LINK=");
+}
+
+// Room for the copy that `fill` writes: two more entries and the end.
+#define ROOM(environment) ((length_of(environment) + 3) * sizeof(char *))
+#define TEXT(environment)                                                                     \
+  (strlen(find(environment, "LD_PRELOAD=") ? *find(environment, "LD_PRELOAD=") : "LD_PRELOAD=") + \
+   strlen(hck_agent_path) + 2)
+
+static char *const *fill(char *const environment[], char **copy, char *text) {
+  char *const *preload = find(environment, "LD_PRELOAD=");
+  const char *before = preload ? *preload : "LD_PRELOAD=";
+  strcpy(text, before);
+  if (preload && before[11]) { strcat(text, ":"); }
+  strcat(text, hck_agent_path);
+  size_t n = 0;
+  for (size_t i = 0; environment && environment[i]; i++) {
+    if (strncmp(environment[i], "LD_PRELOAD=", 11) != 0) { copy[n++] = environment[i]; }
+  }
+  copy[n++] = text;
+  copy[n++] = hck_link_entry;
+  copy[n] = 0;
+  return copy;
+}
+
+#define WITH_AGENT(directory, path, e)                                       \
+  if (wanted(e) && can_load(directory, path)) {                              \
+    char **copy = alloca(ROOM(e));                                           \
+    char *text = alloca(TEXT(e));                                            \
+    e = (char *const *)fill(e, copy, text);                                  \
+  }
+
+int execve(const char *path, char *const argv[], char *const envp[]) {
+  NEED(execve)
+  char *const *e = envp;
+  WITH_AGENT(AT_FDCWD, path, e)
+  return real_execve(path, argv, (char *const *)e);
+}
+int execv(const char *path, char *const argv[]) { return execve(path, argv, environ); }
+int execvpe(const char *file, char *const argv[], char *const envp[]) {
+  NEED(execvpe)
+  char *const *e = envp;
+  WITH_AGENT(AT_FDCWD, file, e)
+  return real_execvpe(file, argv, (char *const *)e);
+}
+int execvp(const char *file, char *const argv[]) { return execvpe(file, argv, environ); }
+int fexecve(int fd, char *const argv[], char *const envp[]) {
+  NEED(fexecve)
+  char *const *e = envp;
+  WITH_AGENT(AT_FDCWD, 0, e)
+  return real_fexecve(fd, argv, (char *const *)e);
+}
+int execveat(int directory, const char *path, char *const argv[], char *const envp[], int flags) {
+  NEED(execveat)
+  char *const *e = envp;
+  WITH_AGENT(directory, path, e)
+  return real_execveat(directory, path, argv, (char *const *)e, flags);
+}
+
+// The variadic forms: arguments up to NULL, then, for execle, the environment.
+#define COLLECT(first)                                              \
+  va_list list;                                                     \
+  size_t count = 1;                                                 \
+  va_start(list, first);                                            \
+  while (va_arg(list, char *)) { count++; }                         \
+  va_end(list);                                                     \
+  char **argv = alloca((count + 1) * sizeof(char *));               \
+  argv[0] = (char *)first;                                          \
+  va_start(list, first);                                            \
+  for (size_t i = 1; i <= count; i++) { argv[i] = va_arg(list, char *); }
+
+int execl(const char *path, const char *first, ...) {
+  COLLECT(first)
+  va_end(list);
+  return execve(path, argv, environ);
+}
+int execlp(const char *file, const char *first, ...) {
+  COLLECT(first)
+  va_end(list);
+  return execvpe(file, argv, environ);
+}
+int execle(const char *path, const char *first, ...) {
+  COLLECT(first)
+  char *const *e = va_arg(list, char *const *);
+  va_end(list);
+  return execve(path, argv, e);
+}
+
+int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) {
+  if (!real_posix_spawn) { resolve_spawning(); }
+  if (!real_posix_spawn) { return ENOSYS; }
+  char *const *e = envp;
+  WITH_AGENT(AT_FDCWD, path, e)
+  return real_posix_spawn(pid, path, actions, attributes, argv, (char *const *)e);
+}
+int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                 const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) {
+  if (!real_posix_spawnp) { resolve_spawning(); }
+  if (!real_posix_spawnp) { return ENOSYS; }
+  char *const *e = envp;
+  WITH_AGENT(AT_FDCWD, file, e)
+  return real_posix_spawnp(pid, file, actions, attributes, argv, (char *const *)e);
+}
+
+// system and popen start the shell inside glibc with `environ`: while glibc reads it, that is a copy with the agent. The
+// copy lies in pages of its own that are never given back, so that nobody is left with a pointer to what is gone.
+static char **shared_copy(void) {
+  static volatile int busy;
+  static char **copy;
+  static size_t room;
+  char *const *preload = find(environ, "LD_PRELOAD=");
+  size_t own = strlen(hck_preload_entry) - strlen(hck_agent_path);
+  int same = preload ? strlen(*preload) + 1 == own && strncmp(*preload, hck_preload_entry, own - 1) == 0
+                     : own == strlen("LD_PRELOAD=");
+  if (!same || __sync_lock_test_and_set(&busy, 1)) { return 0; }
+  size_t count = length_of(environ), n = 0, at = 0;
+  char **current = copy;
+  if (current) {
+    while (at < count && environ[at] == current[n]) { at++, n++; }
+  }
+  if (!current || at < count || preload) {
+    if (!current || count + 3 > room || at < count) {
+      room = count + 64;
+      void *pages = mmap(0, room * sizeof(char *), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      current = pages == MAP_FAILED ? 0 : pages;
+    }
+    if (current) {
+      n = 0;
+      for (size_t i = 0; i < count; i++) {
+        if (strncmp(environ[i], "LD_PRELOAD=", 11) != 0) { current[n++] = environ[i]; }
+      }
+    }
+  }
+  if (current) {
+    current[n] = hck_preload_entry;
+    current[n + 1] = hck_link_entry;
+    current[n + 2] = 0;
+  }
+  copy = current;
+  __sync_lock_release(&busy);
+  return current;
+}
+
+#define SHELL_BEGIN                                              \
+  char **before = environ, **copy = 0;                           \
+  if (wanted(environ) && (copy = shared_copy())) { environ = copy; }
+#define SHELL_END \
+  if (copy && environ == copy) { environ = before; }
+
+int system(const char *command) {
+  NEED(system)
+  SHELL_BEGIN
+  int result = real_system(command);
+  SHELL_END
+  return result;
+}
+FILE *popen(const char *command, const char *type) {
+  if (!real_popen) { resolve_spawning(); }
+  if (!real_popen) {
+    errno = ENOSYS;
+    return 0;
+  }
+  SHELL_BEGIN
+  FILE *result = real_popen(command, type);
+  SHELL_END
+  return result;
+}
+
+// glibc's _Fork runs no fork handlers.
+pid_t _Fork(void) {
+  NEED(_Fork)
+  hck_before_fork();
+  pid_t pid = real__Fork();
+  if (pid == 0) {
+    hck_after_fork_in_child();
+  } else {
+    hck_after_fork_in_parent();
+  }
+  return pid;
+}

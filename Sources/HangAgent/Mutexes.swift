@@ -1,0 +1,102 @@
+// pthread mutexes and C11's, which are the same: each does what it did, and is recorded around it.
+//
+// A lock is recorded as wanted before the call and as held after it, an unlock before the call: so what another thread
+// reads is never a lock that its owner has already given back.
+import CHangAgent
+import CHangcheck
+
+typealias Mutex = UnsafeMutablePointer<pthread_mutex_t>
+typealias C11Mutex = UnsafeMutablePointer<mtx_t>
+typealias Time = UnsafePointer<timespec>
+
+@inline(__always) func mutexWord(_ mutex: UnsafeRawPointer) -> ResourceWord {
+  resourceWord(mutex, HCK_MUTEX)
+}
+
+/// 0, or EOWNERDEAD: the lock is held although its last owner died.
+@inline(__always) func isTaken(_ result: Int32) -> Bool { result == 0 || result == 130 }
+
+@c(pthread_mutex_lock) func mutexLock(_ mutex: Mutex) -> Int32 {
+  guard let slot = currentSlot() else { return hck_real_pthread_mutex_lock(mutex) }
+  let word = mutexWord(mutex)
+  beginWait(slot, word)
+  let result = hck_real_pthread_mutex_lock(mutex)
+  endWait(slot)
+  return isTaken(result) ? acquired(slot, word, hck_frame(), result) : result
+}
+
+@c(pthread_mutex_trylock) func mutexTryLock(_ mutex: Mutex) -> Int32 {
+  let result = hck_real_pthread_mutex_trylock(mutex)
+  if isTaken(result), let slot = currentSlot() { acquired(slot, mutexWord(mutex), hck_frame()) }
+  return result
+}
+
+@c(pthread_mutex_timedlock) func mutexTimedLock(_ mutex: Mutex, _ time: Time) -> Int32 {
+  guard let slot = currentSlot() else { return hck_real_pthread_mutex_timedlock(mutex, time) }
+  beginWait(slot, mutexWord(mutex) | HCK_TIMED_BIT)
+  let result = hck_real_pthread_mutex_timedlock(mutex, time)
+  endWait(slot)
+  return isTaken(result) ? acquired(slot, mutexWord(mutex), hck_frame(), result) : result
+}
+
+@c(pthread_mutex_clocklock) func mutexClockLock(_ mutex: Mutex, _ clock: Int32, _ time: Time) -> Int32 {
+  guard let slot = currentSlot() else { return hck_real_pthread_mutex_clocklock(mutex, clock, time) }
+  beginWait(slot, mutexWord(mutex) | HCK_TIMED_BIT)
+  let result = hck_real_pthread_mutex_clocklock(mutex, clock, time)
+  endWait(slot)
+  return isTaken(result) ? acquired(slot, mutexWord(mutex), hck_frame(), result) : result
+}
+
+@c(pthread_mutex_unlock) func mutexUnlock(_ mutex: Mutex) -> Int32 {
+  if let slot = hck_slot_of_thread(), !released(slot, mutexWord(mutex)) { releasedElsewhere(mutex, slot) }
+  return hck_real_pthread_mutex_unlock(mutex)
+}
+
+@c(pthread_mutex_init) func mutexInit(
+  _ mutex: Mutex, _ attributes: UnsafePointer<pthread_mutexattr_t>?
+) -> Int32 {
+  let result = hck_real_pthread_mutex_init(mutex, attributes)
+  if let slot = hck_slot_of_thread() { released(slot, mutexWord(mutex)) }
+  return result
+}
+
+@c(pthread_mutex_destroy) func mutexDestroy(_ mutex: Mutex) -> Int32 {
+  let result = hck_real_pthread_mutex_destroy(mutex)
+  if result == 0, let slot = hck_slot_of_thread() { released(slot, mutexWord(mutex)) }
+  return result
+}
+
+/// A mutex is unlocked that this thread is not on record to hold: if another one is, it holds it no longer. The lock's
+/// memory says who took it; it may be read, for it is about to be written.
+@inline(never) private func releasedElsewhere(_ mutex: UnsafeMutableRawPointer, _ slot: Slot) {
+  let owner = mutex.load(fromByteOffset: hck_mutex_owner_offset(), as: UInt32.self)
+  guard owner != 0, owner != slot.pointee.tid, let arena = hck_arena_get() else { return }
+  forget(mutexWord(mutex), in: arena, tid: owner)
+}
+
+@c(mtx_lock) func c11Lock(_ mutex: C11Mutex) -> Int32 {
+  guard let slot = currentSlot() else { return hck_real_mtx_lock(mutex) }
+  beginWait(slot, mutexWord(mutex))
+  let result = hck_real_mtx_lock(mutex)
+  endWait(slot)
+  return result == 0 ? acquired(slot, mutexWord(mutex), hck_frame(), result) : result
+}
+
+@c(mtx_trylock) func c11TryLock(_ mutex: C11Mutex) -> Int32 {
+  let result = hck_real_mtx_trylock(mutex)
+  if result == 0, let slot = currentSlot() { acquired(slot, mutexWord(mutex), hck_frame()) }
+  return result
+}
+
+@c(mtx_timedlock) func c11TimedLock(_ mutex: C11Mutex, _ time: Time) -> Int32 {
+  guard let slot = currentSlot() else { return hck_real_mtx_timedlock(mutex, time) }
+  beginWait(slot, mutexWord(mutex) | HCK_TIMED_BIT)
+  let result = hck_real_mtx_timedlock(mutex, time)
+  endWait(slot)
+  return result == 0 ? acquired(slot, mutexWord(mutex), hck_frame(), result) : result
+}
+
+@c(mtx_unlock) func c11Unlock(_ mutex: C11Mutex) -> Int32 {
+  if let slot = hck_slot_of_thread(), !released(slot, mutexWord(mutex)) { releasedElsewhere(mutex, slot) }
+  return hck_real_mtx_unlock(mutex)
+}

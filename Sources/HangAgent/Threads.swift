@@ -1,0 +1,56 @@
+// Threads: a slot from birth, joins as waits, and the trampoline that a new thread begins in.
+import CHangAgent
+import CHangcheck
+
+typealias ThreadResult = UnsafeMutablePointer<UnsafeMutableRawPointer?>
+
+@c(pthread_create) func threadCreate(
+  _ thread: UnsafeMutablePointer<pthread_t>, _ attributes: UnsafePointer<pthread_attr_t>?,
+  _ body: hck_thread_body, _ argument: UnsafeMutableRawPointer?
+) -> Int32 {
+  guard let arena = hck_arena_get() ?? makeArena(), hck_closed() == 0, let slot = takeSlot(arena)
+  else { return hck_real_pthread_create(thread, attributes, body, argument) }
+  slot.pointee.start = UInt64(UInt(bitPattern: unsafeBitCast(body, to: Int.self)))
+  slot.pointee.argument = UInt64(UInt(bitPattern: argument))
+  hck_site(&slot.pointee.created, hck_frame())
+  let result = hck_real_pthread_create(thread, attributes, threadBegin, slot)
+  if result != 0 { giveSlot(slot, arena) }
+  return result
+}
+
+/// The new thread's first function: takes the slot that its creator made and becomes the program's own.
+@c(hck_agent_thread) func threadBegin(_ value: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+  guard let slot = value?.assumingMemoryBound(to: hck_slot.self) else { return nil }
+  let body = unsafeBitCast(Int(bitPattern: UInt(slot.pointee.start)), to: hck_thread_body.self)
+  let argument = UnsafeMutableRawPointer(bitPattern: UInt(slot.pointee.argument))
+  if let arena = hck_arena_get() { openSlot(slot, arena) }
+  return body(argument)
+}
+
+@inline(__always) private func join(
+  _ thread: pthread_t, _ flags: UInt64, _ wait: () -> Int32
+) -> Int32 {
+  guard let slot = currentSlot() else { return wait() }
+  beginWait(slot, UInt64(thread) | UInt64(HCK_JOIN.rawValue) &<< UInt64(HCK_KIND_SHIFT) | flags)
+  let result = wait()
+  endWait(slot)
+  return result
+}
+
+@c(pthread_join) func threadJoin(_ thread: pthread_t, _ value: ThreadResult?) -> Int32 {
+  join(thread, 0) { hck_real_pthread_join(thread, value) }
+}
+
+@c(pthread_timedjoin_np) func threadTimedJoin(_ thread: pthread_t, _ value: ThreadResult?, _ time: Time) -> Int32 {
+  join(thread, HCK_TIMED_BIT) { hck_real_pthread_timedjoin_np(thread, value, time) }
+}
+
+@c(pthread_clockjoin_np) func threadClockJoin(
+  _ thread: pthread_t, _ value: ThreadResult?, _ clock: Int32, _ time: Time
+) -> Int32 {
+  join(thread, HCK_TIMED_BIT) { hck_real_pthread_clockjoin_np(thread, value, clock, time) }
+}
+
+@c(thrd_join) func c11Join(_ thread: thrd_t, _ value: UnsafeMutablePointer<Int32>?) -> Int32 {
+  join(pthread_t(thread), 0) { hck_real_thrd_join(thread, value) }
+}

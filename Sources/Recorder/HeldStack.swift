@@ -1,0 +1,146 @@
+// The recorder's hot path: what a thread holds and waits for, in its own slot.
+//
+// Compiled twice: as the module Recorder (in-process drop-ins) and, through a symbolic link, inside HangAgent, where it
+// is Embedded Swift. Nothing here allocates, locks, calls the runtime, or calls what the agent interposes. Every
+// function may be interrupted by a signal whose handler records too: see the invariants in hck_layout.h.
+public import CHangcheck
+
+/// What a held or awaited resource is, in one word: address, kind and flags (`hck_layout.h`).
+public typealias ResourceWord = UInt64
+
+public typealias Slot = UnsafeMutablePointer<hck_slot>
+
+@inlinable @inline(__always)
+public func resourceWord(_ address: UnsafeRawPointer, _ kind: hck_kind, _ flags: UInt64 = 0)
+  -> ResourceWord
+{
+  UInt64(UInt(bitPattern: address)) | UInt64(kind.rawValue) &<< UInt64(HCK_KIND_SHIFT) | flags
+}
+
+/// The calling thread's slot; nil while or where nothing can be recorded. Async-signal-safe.
+@inlinable @inline(__always)
+public func currentSlot() -> Slot? {
+  if let slot = hck_slot_of_thread() { return slot }
+  return beginThread()
+}
+
+/// Says that the thread may block from here on. The clock of the wait is the reader's: it sees when the wait began.
+@inlinable @inline(__always)
+public func beginWait(_ slot: Slot, _ word: ResourceWord) {
+  slot.pointee.wait = word
+  hck_order()
+}
+
+@inlinable @inline(__always)
+public func endWait(_ slot: Slot) {
+  hck_order()
+  slot.pointee.wait = 0
+}
+
+/// Pushes what was just acquired, with the site that `frame` (of the recorder's entry point) stands for, and passes
+/// `result` on, so that the rare case is a tail call and the usual one keeps few registers.
+@inlinable @inline(__always) @discardableResult
+public func acquired(
+  _ slot: Slot, _ word: ResourceWord, _ frame: UnsafeRawPointer, _ result: Int32 = 0
+) -> Int32 {
+  let index = slot.pointee.count
+  if index >= slot.pointee.capacity { return acquiredBeyondCapacity(slot, word, frame, result) }
+  slot.pointee.count = index &+ 1
+  hck_order()
+  let entry = slot.pointee.held + Int(truncatingIfNeeded: index)
+  hck_site(entry, frame)
+  hck_order()
+  entry.pointee.resource = word
+  return result
+}
+
+@usableFromInline @inline(never)
+func acquiredBeyondCapacity(
+  _ slot: Slot, _ word: ResourceWord, _ frame: UnsafeRawPointer, _ result: Int32
+) -> Int32 {
+  if growHeldStack(slot) { acquired(slot, word, frame) }
+  return result
+}
+
+/// Takes the newest entry of that resource off; false when the thread does not hold it. The mode is not compared:
+/// an unlock does not say what it unlocks.
+@inlinable @inline(__always) @discardableResult
+public func released(_ slot: Slot, _ word: ResourceWord) -> Bool {
+  let count = slot.pointee.count
+  if count == 0 { return false }
+  let top = slot.pointee.held + Int(truncatingIfNeeded: count &- 1)
+  if top.pointee.resource & ~HCK_SHARED_BIT != word { return releasedOutOfOrder(slot, word) }
+  top.pointee.resource = 0
+  hck_order()
+  slot.pointee.count = count &- 1
+  if count > 1, (top - 1).pointee.resource == HCK_HOLE_BIT { dropHoles(slot) }
+  return true
+}
+
+// The shifted macros of hck_layout.h are not imported into Swift.
+@inlinable @inline(__always) public var HCK_SHARED_BIT: UInt64 { 1 << 60 }
+@inlinable @inline(__always) public var HCK_TIMED_BIT: UInt64 { 1 << 61 }
+@inlinable @inline(__always) public var HCK_HOLE_BIT: UInt64 { 1 << 62 }
+
+/// Leaves a hole where something was released that is not the newest (hand over hand), so that no entry moves.
+@usableFromInline
+func releasedOutOfOrder(_ slot: Slot, _ word: ResourceWord) -> Bool {
+  var index = slot.pointee.count
+  while index > 0 {
+    index &-= 1
+    let entry = slot.pointee.held + Int(index)
+    if entry.pointee.resource & ~HCK_SHARED_BIT == word {
+      entry.pointee.resource = HCK_HOLE_BIT
+      return true
+    }
+  }
+  return false
+}
+
+@usableFromInline
+func dropHoles(_ slot: Slot) {
+  while slot.pointee.count > 0 {
+    let top = slot.pointee.held + Int(slot.pointee.count &- 1)
+    if top.pointee.resource != HCK_HOLE_BIT { return }
+    top.pointee.resource = 0
+    hck_order()
+    slot.pointee.count &-= 1
+  }
+}
+
+/// Twice the room, from the arena's chunks; the slot keeps it for the threads that use it later.
+@usableFromInline
+func growHeldStack(_ slot: Slot) -> Bool {
+  dropHoles(slot)
+  if slot.pointee.count < slot.pointee.capacity { return true }
+  guard let arena = hck_arena_get() else { return false }
+  let capacity = slot.pointee.capacity &* 2
+  let entryBytes = UInt64(MemoryLayout<hck_entry>.stride)
+  guard let offset = takeChunk(arena, bytes: capacity &* entryBytes) else {
+    hck_count64(&arena.pointee.unrecorded)
+    return false
+  }
+  let chunk = UnsafeMutableRawPointer(arena).advanced(by: Int(offset))
+    .assumingMemoryBound(to: hck_entry.self)
+  var index = 0
+  while index < Int(slot.pointee.count) {
+    chunk[index] = slot.pointee.held[index]
+    index &+= 1
+  }
+  hck_order()
+  slot.pointee.held_offset = offset
+  slot.pointee.held = chunk
+  hck_order()
+  slot.pointee.capacity = capacity
+  return true
+}
+
+/// Room from the arena's end downwards; nil when slots and chunks would meet.
+func takeChunk(_ arena: UnsafeMutablePointer<hck_arena>, bytes: UInt64) -> UInt64? {
+  while true {
+    let end = hck_load64(&arena.pointee.chunks_end)
+    let slotsEnd = UInt64(HCK_FIRST_SLOT) &+ UInt64(hck_load32(&arena.pointee.slots)) &* UInt64(HCK_SLOT_BYTES)
+    guard end > bytes, end &- bytes > slotsEnd &+ UInt64(HCK_SLOT_BYTES) else { return nil }
+    if hck_cas64(&arena.pointee.chunks_end, end, end &- bytes) != 0 { return end &- bytes }
+  }
+}
