@@ -1,0 +1,178 @@
+internal import CHangcheck
+
+/// A resource as the recorder names it: an address, a kind, and how it is held or wanted.
+struct ResourceKey: Hashable {
+  var address: UInt64
+  var kind: UInt32
+}
+
+/// One thing on a thread's record, copied out of the arena.
+struct RecordedHold {
+  var key: ResourceKey
+  var isShared: Bool
+  /// Arena clock, milliseconds.
+  var since: UInt32
+  var site: RecordedSite?
+}
+
+/// Where the recorder was called: see `hck_entry`.
+struct RecordedSite {
+  var returnAddress: UInt64
+  /// rsp after the call returned.
+  var stackPointer: UInt64
+  var framePointer: UInt64
+  /// The stack from `stackPointer` up, as it was.
+  var window: [UInt8]
+}
+
+struct RecordedWait: Hashable {
+  var key: ResourceKey
+  var isShared: Bool
+  var isTimed: Bool
+  /// A condition's mutex.
+  var mutex: UInt64
+}
+
+/// One thread's record, copied at one moment.
+struct RecordedThread {
+  var slot: UInt32
+  var generation: UInt32
+  var tid: KernelThreadID
+  var hasExited: Bool
+  var wait: RecordedWait?
+  var holds: [RecordedHold]
+  var name: String
+}
+
+/// The arena of a watched process. Everything in it was written by that process and may be wrong in any way: offsets and
+/// counts are checked before they are used. Confined to one thread.
+final class Arena {
+  // The mapping lives as long as this object; nothing hands the pointer out.
+  private let base: UnsafeMutablePointer<hck_arena>
+  let size: UInt64
+  private let isMapped: Bool
+
+  /// Maps the arena behind `descriptor`, which stays the caller's.
+  init?(descriptor: Int32) {
+    var size: UInt64 = 0
+    guard let arena = hck_arena_open(descriptor, &size) else { return nil }
+    base = arena
+    self.size = size
+    isMapped = true
+  }
+
+  /// This process's own.
+  init(own arena: UnsafeMutablePointer<hck_arena>) {
+    base = arena
+    size = arena.pointee.size
+    isMapped = false
+  }
+
+  deinit {
+    if isMapped {
+      base.pointee.size = size
+      hck_arena_unmap(base)
+    }
+  }
+
+  var slots: UInt32 {
+    min(hck_load32(&base.pointee.slots), UInt32(truncatingIfNeeded: size / UInt64(HCK_SLOT_BYTES)) &- 1)
+  }
+  var tidOffset: UInt64 { base.pointee.tid_offset }
+  var unrecorded: UInt64 { hck_load64(&base.pointee.unrecorded) }
+  var clock: UInt32 { hck_load32(&base.pointee.clock) }
+
+  /// Moves the clock that the process stamps its holds with.
+  func setClock(milliseconds: UInt32) { hck_store32(&base.pointee.clock, milliseconds) }
+
+  private func pointer(_ index: UInt32) -> UnsafeMutablePointer<hck_slot> {
+    UnsafeMutableRawPointer(base)
+      .advanced(by: Int(HCK_FIRST_SLOT) + Int(index) * Int(HCK_SLOT_BYTES))
+      .assumingMemoryBound(to: hck_slot.self)
+  }
+
+  /// What the thread in a slot waits for, without a copy of the rest; nil when it does not wait or the slot is free.
+  func wait(_ index: UInt32) -> RecordedWait? {
+    let slot = pointer(index)
+    let word = hck_load64(&slot.pointee.wait)
+    guard word != 0, hck_load32(&slot.pointee.state) == HCK_SLOT_LIVE.rawValue else { return nil }
+    return RecordedWait(
+      key: key(word), isShared: word & (1 << 60) != 0, isTimed: word & (1 << 61) != 0,
+      mutex: slot.pointee.wait_aux)
+  }
+
+  func isLeft(_ index: UInt32) -> Bool {
+    hck_load32(&pointer(index).pointee.state) == HCK_SLOT_EXITED.rawValue
+  }
+
+  func holdsAnything(_ index: UInt32) -> Bool { hck_load64(&pointer(index).pointee.count) != 0 }
+
+  func generation(_ index: UInt32) -> UInt32 { pointer(index).pointee.generation }
+
+  func thread(_ index: UInt32) -> RecordedThread? {
+    let slot = pointer(index)
+    let state = hck_load32(&slot.pointee.state)
+    guard state == HCK_SLOT_LIVE.rawValue || state == HCK_SLOT_EXITED.rawValue else { return nil }
+    let entryBytes = UInt64(MemoryLayout<hck_entry>.stride)
+    let offset = slot.pointee.held_offset
+    let room = offset <= size ? (size - offset) / entryBytes : 0
+    let count = min(hck_load64(&slot.pointee.count), room)
+    var holds: [RecordedHold] = []
+    if offset % 8 == 0 {
+      let entries = UnsafeMutableRawPointer(base).advanced(by: Int(offset))
+        .assumingMemoryBound(to: hck_entry.self)
+      for i in 0..<Int(count) {
+        let word = hck_load64(&entries[i].resource)
+        if word == 0 || word & (1 << 62) != 0 { continue }
+        holds.append(
+          RecordedHold(
+            key: key(word), isShared: word & (1 << 60) != 0, since: entries[i].since,
+            site: site(entries + i)))
+      }
+    }
+    let name = withUnsafeBytes(of: &slot.pointee.name) {
+      String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+    }
+    return RecordedThread(
+      slot: index, generation: slot.pointee.generation,
+      tid: KernelThreadID(Int32(truncatingIfNeeded: slot.pointee.tid)),
+      hasExited: state == HCK_SLOT_EXITED.rawValue, wait: wait(index), holds: holds, name: name)
+  }
+
+  private func site(_ entry: UnsafeMutablePointer<hck_entry>) -> RecordedSite? {
+    let length = min(Int(entry.pointee.length), Int(HCK_WINDOW_WORDS) * 8) & ~7
+    let frame = entry.pointee.frame
+    guard frame != 0, length >= 16 else { return nil }
+    return withUnsafeBytes(of: &entry.pointee.window) { window in
+      RecordedSite(
+        returnAddress: window.load(fromByteOffset: 8, as: UInt64.self), stackPointer: frame &+ 16,
+        framePointer: window.load(as: UInt64.self), window: Array(window[16..<length]))
+    }
+  }
+
+  /// The name that the program gave to a resource.
+  func name(of address: UInt64) -> String? {
+    let offset = hck_load64(&base.pointee.names)
+    let record = UInt64(MemoryLayout<hck_name>.stride)
+    guard offset != 0, offset % 8 == 0, offset <= size,
+      size - offset >= record * UInt64(HCK_NAME_RECORDS)
+    else { return nil }
+    let table = UnsafeMutableRawPointer(base).advanced(by: Int(offset)).assumingMemoryBound(to: hck_name.self)
+    var probe = Int((address &* 0x9e37_79b9_7f4a_7c15) >> 40) % Int(HCK_NAME_RECORDS)
+    for _ in 0..<64 {
+      let there = hck_load64(&table[probe].address)
+      if there == address {
+        return withUnsafeBytes(of: &table[probe].text) {
+          String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+        }
+      }
+      if there == 0 { return nil }
+      probe = (probe + 1) % Int(HCK_NAME_RECORDS)
+    }
+    return nil
+  }
+
+  private func key(_ word: UInt64) -> ResourceKey {
+    ResourceKey(address: word & 0x00ff_ffff_ffff_ffff, kind: UInt32(word >> 56) & 15)
+  }
+}

@@ -1,0 +1,155 @@
+internal import CHangcheck
+internal import WaitForGraph
+
+/// A deadlock that two looks agree on.
+struct ConfirmedDeadlock {
+  var deadlock: Deadlock
+  var look: Look
+}
+
+/// Watches one process's arena for deadlocks, a tick at a time. Time comes in; nothing waits. Confined to one thread.
+///
+/// A tick reads one word of each slot. Only waits that stood still since the last tick are analysed, first from the arena and
+/// the locks' memory alone; what looks like a deadlock is then asked of the kernel, twice, and the threads must not have
+/// run in between.
+final class DeadlockWatch {
+  private struct WaitIdentity: Hashable {
+    var slot: UInt32
+    var generation: UInt32
+    var wait: RecordedWait
+  }
+  /// A deadlock by what does not change between two looks: who waits for what, held by whom.
+  private struct Identity: Hashable {
+    struct Edge: Hashable {
+      var tid: KernelThreadID
+      var key: ResourceKey
+      var owner: KernelThreadID?
+    }
+    var edges: Set<Edge>
+  }
+  private struct Candidate {
+    var since: UInt64
+    var timesRun: [KernelThreadID: UInt64]
+  }
+
+  let arena: Arena
+  let files: ProcessFiles
+  let memory: ProcessMemory
+  private var firstSeen: [WaitIdentity: UInt64] = [:]
+  private var analysed: Set<WaitIdentity> = []
+  private var analysedAt: UInt64 = 0
+  private var candidates: [Identity: Candidate] = [:]
+  private var reported: Set<Identity> = []
+
+  /// Nanoseconds between the two looks that must agree.
+  static let secondLook: UInt64 = 20_000_000
+  /// The same where the owner is gone: a slow exit, or a thread that is about to unlock in its place, gets this long.
+  static let secondLookAtGoneOwner: UInt64 = 500_000_000
+
+  init(pid: ProcessID, arena: Arena) {
+    self.arena = arena
+    files = ProcessFiles(pid)
+    memory = ProcessMemory(pid)
+  }
+
+  /// `now`: CLOCK_MONOTONIC in nanoseconds. Returns each deadlock once.
+  func tick(now: UInt64) -> [ConfirmedDeadlock] {
+    var current: [WaitIdentity: UInt64] = [:]
+    var still: Set<WaitIdentity> = []
+    var left: [UInt32] = []
+    for slot in 0..<arena.slots {
+      if let wait = arena.wait(slot), !wait.isTimed {
+        let identity = WaitIdentity(slot: slot, generation: arena.generation(slot), wait: wait)
+        let since = firstSeen[identity]
+        current[identity] = since ?? now
+        if since != nil && concerns(identity) { still.insert(identity) }
+      } else if arena.isLeft(slot) {
+        left.append(slot)
+      }
+    }
+    firstSeen = current
+    // A thread that exits changes the graph without a new wait: look again now and then.
+    let isStale = now &- analysedAt > 250_000_000
+    guard !still.isEmpty, still != analysed || isStale || !candidates.isEmpty else { return [] }
+    analysed = still
+    analysedAt = now
+    return analyse(slots: still.map(\.slot).sorted() + left, now: now)
+  }
+
+  /// A wait without an owner by a thread that holds nothing can only queue behind.
+  private func concerns(_ identity: WaitIdentity) -> Bool {
+    switch identity.wait.key.kind {
+    case HCK_CONDITION.rawValue, HCK_BARRIER.rawValue: arena.holdsAnything(identity.slot)
+    default: true
+    }
+  }
+
+  private func waited(_ record: RecordedThread, now: UInt64) -> Double? {
+    guard let wait = record.wait,
+      let since = firstSeen[
+        WaitIdentity(slot: record.slot, generation: record.generation, wait: wait)]
+    else { return nil }
+    return Double(now &- since) / 1e9
+  }
+
+  /// All threads as they stand, with the kernel's word.
+  func wholeLook(now: UInt64) -> Look {
+    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in waited($0, now: now) }
+    return builder.look(slots: nil, asksKernel: true)
+  }
+
+  private func analyse(slots: [UInt32], now: UInt64) -> [ConfirmedDeadlock] {
+    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in waited($0, now: now) }
+    let cheap = builder.look(slots: slots, asksKernel: false)
+    // A condition's waiter may be waiting for its mutex by now, which only the kernel knows.
+    let mayHideMutex = cheap.snapshot.threads.contains { thread in
+      guard let wait = thread.wait else { return false }
+      return cheap.resource(wait.resource).kind == HCK_CONDITION.rawValue
+    }
+    guard mayHideMutex || !WaitForGraph(cheap.snapshot).deadlocks().isEmpty else {
+      candidates = [:]
+      return []
+    }
+    let look = wholeLook(now: now)
+    var result: [ConfirmedDeadlock] = []
+    var next: [Identity: Candidate] = [:]
+    for deadlock in WaitForGraph(look.snapshot).deadlocks() {
+      let identity = identity(deadlock, look)
+      if reported.contains(identity) { continue }
+      let timesRun = timesRun(deadlock, look)
+      if let candidate = candidates[identity], candidate.timesRun == timesRun {
+        let patience =
+          deadlock.cause == .ownerGone ? Self.secondLookAtGoneOwner : Self.secondLook
+        if now &- candidate.since >= patience {
+          reported.insert(identity)
+          result.append(ConfirmedDeadlock(deadlock: deadlock, look: look))
+          continue
+        }
+        next[identity] = candidate
+      } else {
+        next[identity] = Candidate(since: now, timesRun: timesRun)
+      }
+    }
+    candidates = next
+    return result
+  }
+
+  private func identity(_ deadlock: Deadlock, _ look: Look) -> Identity {
+    Identity(
+      edges: Set(
+        deadlock.edges.map { edge in
+          Identity.Edge(
+            tid: look.thread(edge.thread).tid, key: look.resource(edge.resource),
+            owner: edge.owner.map { look.thread($0).tid })
+        }))
+  }
+
+  /// Of the threads that wait in the kernel; one that spins runs all the time.
+  private func timesRun(_ deadlock: Deadlock, _ look: Look) -> [KernelThreadID: UInt64] {
+    var result: [KernelThreadID: UInt64] = [:]
+    for edge in deadlock.edges where look.resource(edge.resource).kind != HCK_SPIN.rawValue {
+      result[look.thread(edge.thread).tid] = look.timesRun[edge.thread]
+    }
+    return result
+  }
+}

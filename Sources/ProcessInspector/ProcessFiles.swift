@@ -1,0 +1,134 @@
+internal import CHangcheck
+internal import Glibc
+public import HangReport
+
+/// A process, by the id that the kernel gives it. Ids are used again: hold a pidfd where that matters.
+public struct ProcessID: Hashable, Sendable, Comparable {
+  public let rawValue: Int32
+  public init(_ rawValue: Int32) { self.rawValue = rawValue }
+  public static func < (a: ProcessID, b: ProcessID) -> Bool { a.rawValue < b.rawValue }
+}
+
+/// A thread, by the id that the kernel gives it.
+public struct KernelThreadID: Hashable, Sendable, Comparable {
+  public let rawValue: Int32
+  public init(_ rawValue: Int32) { self.rawValue = rawValue }
+  public static func < (a: KernelThreadID, b: KernelThreadID) -> Bool { a.rawValue < b.rawValue }
+}
+
+/// What a thread does in the kernel, from /proc/PID/task/TID/syscall.
+public enum KernelState: Equatable, Sendable {
+  case running
+  /// Blocked in a system call: its number and first argument.
+  case call(number: Int, argument: UInt64)
+  /// Blocked, but in no system call (a page fault, a stop).
+  case blocked
+  /// May not be read, or the thread is gone.
+  case unknown
+}
+
+/// /proc of one process. Reads afresh each time; everything may be gone at any moment, and is then nil or empty.
+public struct ProcessFiles: Sendable {
+  public let pid: ProcessID
+  private let folder: String
+
+  public init(_ pid: ProcessID) {
+    self.pid = pid
+    folder = "/proc/\(pid.rawValue)"
+  }
+
+  public func threads() -> [KernelThreadID] {
+    guard let directory = opendir(folder + "/task") else { return [] }
+    defer { closedir(directory) }
+    var result: [KernelThreadID] = []
+    while let entry = readdir(directory) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { raw in
+        String(decoding: raw.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if let tid = Int32(name) { result.append(KernelThreadID(tid)) }
+    }
+    return result.sorted()
+  }
+
+  public func isAlive(_ tid: KernelThreadID) -> Bool {
+    guard let line = text("task/\(tid.rawValue)/stat"), let end = line.lastIndex(of: ")") else { return false }
+    let state = line[line.index(after: end)...].drop { $0 == " " }.first
+    return state != "Z" && state != "X"
+  }
+
+  public func name(_ tid: KernelThreadID) -> String {
+    guard var name = text("task/\(tid.rawValue)/comm") else { return "" }
+    if name.hasSuffix("\n") { name.removeLast() }
+    return name
+  }
+
+  public func state(_ tid: KernelThreadID) -> KernelState {
+    guard let line = text("task/\(tid.rawValue)/syscall") else { return .unknown }
+    if line.hasPrefix("running") { return .running }
+    let words = line.split(whereSeparator: { $0 == " " || $0 == "\n" })
+    guard let first = words.first, let number = Int(first) else { return .unknown }
+    guard number >= 0, words.count > 1, words[1].hasPrefix("0x"),
+      let argument = UInt64(words[1].dropFirst(2), radix: 16)
+    else { return .blocked }
+    return .call(number: number, argument: argument)
+  }
+
+  /// How often the thread was given a processor: unchanged between two looks, it did not run between them.
+  public func timesRun(_ tid: KernelThreadID) -> UInt64? {
+    guard let line = text("task/\(tid.rawValue)/schedstat") else { return nil }
+    let words = line.split(whereSeparator: { $0 == " " || $0 == "\n" })
+    return words.count == 3 ? UInt64(words[2]) : nil
+  }
+
+  public func mappings() -> [Mapping] { ImageMap.parse(maps: text("maps") ?? "") }
+
+  public func executable() -> String {
+    var buffer = [CChar](repeating: 0, count: 4097)
+    let length = readlink(folder + "/exe", &buffer, 4096)
+    guard length > 0 else { return "" }
+    return String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  public func arguments() -> [String] {
+    guard let bytes = readFile(folder + "/cmdline") else { return [] }
+    return bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast()
+      .map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  private func text(_ name: String) -> String? {
+    readFile(folder + "/" + name).map { String(decoding: $0, as: UTF8.self) }
+  }
+}
+
+/// The whole of a file that has no size (of /proc), or nil.
+func readFile(_ path: String) -> [UInt8]? {
+  let fd = open(path, O_RDONLY | O_CLOEXEC)
+  guard fd >= 0 else { return nil }
+  defer { close(fd) }
+  var result: [UInt8] = []
+  var buffer = [UInt8](repeating: 0, count: 16384)
+  while true {
+    let got = read(fd, &buffer, buffer.count)
+    if got < 0 && errno == EINTR { continue }
+    if got < 0 { return nil }
+    if got == 0 { return result }
+    result += buffer[0..<got]
+  }
+}
+
+/// The memory of a live process, or of this one: the kernel copies, so that an address that is gone is no fault.
+public struct ProcessMemory: MemoryReader {
+  public let pid: ProcessID
+  public init(_ pid: ProcessID) { self.pid = pid }
+
+  public func read(_ address: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    guard let base = buffer.baseAddress else { return 0 }
+    return max(0, Int(hck_read_memory(pid.rawValue, address, base, buffer.count)))
+  }
+
+  func word32(_ address: UInt64) -> UInt32? {
+    var value: UInt32 = 0
+    let got = withUnsafeMutableBytes(of: &value) { read(address, into: $0) }
+    return got == 4 ? value : nil
+  }
+}
