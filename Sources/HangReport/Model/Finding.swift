@@ -13,10 +13,10 @@ public struct Finding: Codable, Sendable, Equatable {
   public struct Edge: Codable, Sendable, Equatable {
     public var thread: ThreadID
     public var waitsFor: ResourceID
-    public var mode: WaitForGraph.Mode
+    public var mode: Mode
     public var ownedBy: ThreadID?
     public init(
-      thread: ThreadID, waitsFor: ResourceID, mode: WaitForGraph.Mode, ownedBy: ThreadID?
+      thread: ThreadID, waitsFor: ResourceID, mode: Mode, ownedBy: ThreadID?
     ) {
       self.thread = thread
       self.waitsFor = waitsFor
@@ -74,11 +74,11 @@ public struct Thread: Codable, Sendable, Equatable {
   public enum State: String, Codable, Sendable { case running, blocked, sleeping, io, idle }
   public struct Wait: Codable, Sendable, Equatable {
     public var resource: ResourceID
-    public var mode: WaitForGraph.Mode
+    public var mode: Mode
     public var seconds: Double?
     public var stack: [Frame]
     public init(
-      resource: ResourceID, mode: WaitForGraph.Mode, seconds: Double?, stack: [Frame]
+      resource: ResourceID, mode: Mode, seconds: Double?, stack: [Frame]
     ) {
       self.resource = resource
       self.mode = mode
@@ -89,11 +89,11 @@ public struct Thread: Codable, Sendable, Equatable {
   /// What it holds, where and since when it was acquired.
   public struct Hold: Codable, Sendable, Equatable {
     public var resource: ResourceID
-    public var mode: WaitForGraph.Mode
+    public var mode: Mode
     public var seconds: Double?
     public var stack: [Frame]
     public init(
-      resource: ResourceID, mode: WaitForGraph.Mode, seconds: Double?, stack: [Frame]
+      resource: ResourceID, mode: Mode, seconds: Double?, stack: [Frame]
     ) {
       self.resource = resource
       self.mode = mode
