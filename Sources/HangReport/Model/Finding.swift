@@ -23,6 +23,14 @@ public struct Finding: Codable, Sendable, Equatable {
       self.mode = mode
       self.ownedBy = ownedBy
     }
+    /// An unknown owner is written as null.
+    public func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: CodingKeys.self)
+      try container.encode(thread, forKey: .thread)
+      try container.encode(waitsFor, forKey: .waitsFor)
+      try container.encode(mode, forKey: .mode)
+      try container.encode(ownedBy, forKey: .ownedBy)
+    }
   }
 
   /// One site that a reader needs to mend it.
@@ -126,6 +134,20 @@ public struct Thread: Codable, Sendable, Equatable {
     self.waitsFor = waitsFor
     self.holds = holds
     self.stack = stack
+  }
+  /// A thread that waits for nothing says so with null.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(id, forKey: .id)
+    try container.encode(tid, forKey: .tid)
+    try container.encodeIfPresent(pid, forKey: .pid)
+    try container.encode(name, forKey: .name)
+    try container.encodeIfPresent(queue, forKey: .queue)
+    try container.encodeIfPresent(qos, forKey: .qos)
+    try container.encode(state, forKey: .state)
+    try container.encode(waitsFor, forKey: .waitsFor)
+    try container.encode(holds, forKey: .holds)
+    try container.encode(stack, forKey: .stack)
   }
 }
 
