@@ -46,11 +46,17 @@ public struct Snapshot: Hashable, Sendable {
     /// A wait that ends by itself is no part of a deadlock.
     public var isTimed: Bool
     public var seconds: Double?
-    public init(resource: ResourceID, mode: Mode, isTimed: Bool = false, seconds: Double? = nil) {
+    /// Counts the waits of its thread, so that a second look tells one long wait from two; 0 where not known.
+    public var episode: UInt64
+    public init(
+      resource: ResourceID, mode: Mode, isTimed: Bool = false, seconds: Double? = nil,
+      episode: UInt64 = 0
+    ) {
       self.resource = resource
       self.mode = mode
       self.isTimed = isTimed
       self.seconds = seconds
+      self.episode = episode
     }
   }
 

@@ -13,15 +13,23 @@ public struct Finding: Codable, Sendable, Equatable {
   public struct Edge: Codable, Sendable, Equatable {
     public var thread: ThreadID
     public var waitsFor: ResourceID
-    public var mode: WaitForGraph.Mode
+    public var mode: Mode
     public var ownedBy: ThreadID?
     public init(
-      thread: ThreadID, waitsFor: ResourceID, mode: WaitForGraph.Mode, ownedBy: ThreadID?
+      thread: ThreadID, waitsFor: ResourceID, mode: Mode, ownedBy: ThreadID?
     ) {
       self.thread = thread
       self.waitsFor = waitsFor
       self.mode = mode
       self.ownedBy = ownedBy
+    }
+    /// An unknown owner is written as null.
+    public func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: CodingKeys.self)
+      try container.encode(thread, forKey: .thread)
+      try container.encode(waitsFor, forKey: .waitsFor)
+      try container.encode(mode, forKey: .mode)
+      try container.encode(ownedBy, forKey: .ownedBy)
     }
   }
 
@@ -74,11 +82,11 @@ public struct Thread: Codable, Sendable, Equatable {
   public enum State: String, Codable, Sendable { case running, blocked, sleeping, io, idle }
   public struct Wait: Codable, Sendable, Equatable {
     public var resource: ResourceID
-    public var mode: WaitForGraph.Mode
+    public var mode: Mode
     public var seconds: Double?
     public var stack: [Frame]
     public init(
-      resource: ResourceID, mode: WaitForGraph.Mode, seconds: Double?, stack: [Frame]
+      resource: ResourceID, mode: Mode, seconds: Double?, stack: [Frame]
     ) {
       self.resource = resource
       self.mode = mode
@@ -89,11 +97,11 @@ public struct Thread: Codable, Sendable, Equatable {
   /// What it holds, where and since when it was acquired.
   public struct Hold: Codable, Sendable, Equatable {
     public var resource: ResourceID
-    public var mode: WaitForGraph.Mode
+    public var mode: Mode
     public var seconds: Double?
     public var stack: [Frame]
     public init(
-      resource: ResourceID, mode: WaitForGraph.Mode, seconds: Double?, stack: [Frame]
+      resource: ResourceID, mode: Mode, seconds: Double?, stack: [Frame]
     ) {
       self.resource = resource
       self.mode = mode
@@ -126,6 +134,20 @@ public struct Thread: Codable, Sendable, Equatable {
     self.waitsFor = waitsFor
     self.holds = holds
     self.stack = stack
+  }
+  /// A thread that waits for nothing says so with null.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(id, forKey: .id)
+    try container.encode(tid, forKey: .tid)
+    try container.encodeIfPresent(pid, forKey: .pid)
+    try container.encode(name, forKey: .name)
+    try container.encodeIfPresent(queue, forKey: .queue)
+    try container.encodeIfPresent(qos, forKey: .qos)
+    try container.encode(state, forKey: .state)
+    try container.encode(waitsFor, forKey: .waitsFor)
+    try container.encode(holds, forKey: .holds)
+    try container.encode(stack, forKey: .stack)
   }
 }
 

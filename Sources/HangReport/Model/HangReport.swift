@@ -63,6 +63,14 @@ public struct WatchedProcess: Codable, Sendable, Equatable {
     self.arguments = arguments
     self.exit = exit
   }
+  /// A process that has not ended says so with null.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(pid, forKey: .pid)
+    try container.encode(executable, forKey: .executable)
+    try container.encode(arguments, forKey: .arguments)
+    try container.encode(exit, forKey: .exit)
+  }
 }
 
 /// One call site in a stack; inlined frames come before the frame they were inlined into.

@@ -1,0 +1,97 @@
+internal import WaitForGraph
+
+/// Says in words what stands between the threads of a cycle.
+struct CycleWords {
+  /// Why the owner of an edge is in the way.
+  enum Relation: Equatable {
+    case holds(Mode?)
+    /// A writer that waits itself and lets no new reader pass.
+    case standsBefore
+    case isJoined
+    /// It took the resource and no longer runs.
+    case isGone
+  }
+
+  let names: Names
+  let edges: [Finding.Edge]
+
+  func relation(_ edge: Finding.Edge) -> Relation {
+    if names.resources[edge.waitsFor]?.kind == .thread { return .isJoined }
+    // The only edge of a cycle comes back to its own thread.
+    if edges.count == 1, edge.ownedBy != edge.thread { return .isGone }
+    let hold = hold(edge.ownedBy, edge.waitsFor)
+    if hold == nil, let owner = edge.ownedBy.flatMap({ names.threads[$0] }),
+      owner.waitsFor?.resource == edge.waitsFor
+    {
+      return .standsBefore
+    }
+    return .holds(hold?.mode)
+  }
+
+  func hold(_ thread: ThreadID?, _ resource: ResourceID) -> Thread.Hold? {
+    thread.flatMap { names.threads[$0] }?.holds.first { $0.resource == resource }
+  }
+
+  func wait(_ edge: Finding.Edge) -> Thread.Wait? {
+    names.threads[edge.thread]?.waitsFor.flatMap { $0.resource == edge.waitsFor ? $0 : nil }
+  }
+
+  /// The edge before: whoever waits for this edge's thread.
+  func edge(before index: Int) -> Finding.Edge { edges[(index + edges.count - 1) % edges.count] }
+
+  func isReadWrite(_ resource: ResourceID) -> Bool {
+    names.resources[resource]?.kind == .rwlock
+  }
+
+  var isUpgrade: Bool {
+    edges.count == 1 && edges[0].mode == .exclusive && relation(edges[0]) == .holds(.shared)
+  }
+
+  /// `waits for …`, or what it wants to do with a read-write lock.
+  func waits(_ edge: Finding.Edge, for what: String) -> String {
+    guard isReadWrite(edge.waitsFor) else { return "waits for \(what)" }
+    return edge.mode == .shared ? "waits to read \(what)" : "waits to write \(what)"
+  }
+
+  /// `"a" waits for mutex 0x1, which "b" holds`.
+  func clause(_ edge: Finding.Edge, what: String? = nil) -> String {
+    let (waiter, owner) = (names.short(edge.thread), names.short(edge.ownedBy))
+    let relation = relation(edge)
+    guard relation != .isJoined else {
+      return edge.thread == edge.ownedBy
+        ? "\(waiter) waits for its own end" : "\(waiter) waits for \(owner) to end"
+    }
+    let start = "\(waiter) \(waits(edge, for: what ?? names.resource(edge.waitsFor)))"
+    if edge.thread == edge.ownedBy { return "\(start), which it holds itself\(use(edge))" }
+    return switch relation {
+    case .holds: "\(start), which \(owner) holds\(use(edge))"
+    case .standsBefore: "\(start) behind \(owner), which waits to write it"
+    case .isGone, .isJoined: "\(start), which \(owner) held when it ended"
+    }
+  }
+
+  /// ` for reading` where the owner of a read-write lock holds it so.
+  func use(_ edge: Finding.Edge) -> String {
+    guard isReadWrite(edge.waitsFor), case .holds(let mode?) = relation(edge) else { return "" }
+    return Self.use(mode)
+  }
+
+  static func use(_ mode: Mode) -> String { mode == .shared ? " for reading" : " for writing" }
+
+  /// The labels of the evidence; they also find it again.
+  func tookLabel(_ edge: Finding.Edge) -> String {
+    "\(names.short(edge.ownedBy)) took \(names.resource(edge.waitsFor))\(use(edge)) here"
+  }
+
+  func waitsLabel(_ edge: Finding.Edge) -> String {
+    relation(edge) == .isJoined
+      ? "\(clause(edge)) here"
+      : "\(names.short(edge.thread)) \(waits(edge, for: names.resource(edge.waitsFor))) here"
+  }
+
+  func behind(_ count: Int) -> String {
+    guard count > 0 else { return "" }
+    let them = edges.count == 1 ? "it" : "them"
+    return count == 1 ? "1 more thread waits behind \(them)" : "\(count) more threads wait behind \(them)"
+  }
+}

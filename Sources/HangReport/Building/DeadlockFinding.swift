@@ -1,0 +1,45 @@
+public import WaitForGraph
+
+/// Makes the finding of a deadlock that was seen: message, cycle, evidence, fingerprint.
+public struct DeadlockFinding: Sendable {
+  private let threads: [Thread]
+  private let resources: [Resource]
+  private let process: WatchedProcess?
+
+  /// The lists of the report that the finding is for. A thread that has ended may be among them, with what it held.
+  public init(threads: [Thread], resources: [Resource], process: WatchedProcess? = nil) {
+    self.threads = threads
+    self.resources = resources
+    self.process = process
+  }
+
+  /// The finding for a deadlock whose second look has confirmed it.
+  public func finding(for deadlock: Deadlock, time: String = UTCTime.now()) -> Finding {
+    let names = Names(threads: threads, resources: resources, process: process)
+    let words = CycleWords(names: names, edges: deadlock.reportEdges)
+    var evidence: [Finding.Evidence] = []
+    var steps: [Fingerprint.Step] = []
+    for edge in words.edges {
+      let taken = words.hold(edge.ownedBy, edge.waitsFor)?.stack ?? []
+      let waits = words.wait(edge)?.stack ?? []
+      if !taken.isEmpty {
+        evidence.append(
+          .init(label: words.tookLabel(edge), thread: edge.ownedBy, stack: taken))
+      }
+      if !waits.isEmpty {
+        evidence.append(.init(label: words.waitsLabel(edge), thread: edge.thread, stack: waits))
+      }
+      steps.append(
+        .init(
+          resource: names.resources[edge.waitsFor]?.kind ?? .mutex, mode: edge.mode, wait: waits,
+          acquisition: taken))
+    }
+    var seen: Set<ResourceID> = []
+    let resources = words.edges.map(\.waitsFor).filter { seen.insert($0).inserted }
+    return Finding(
+      kind: .deadlock, severity: .error, certainty: .certain,
+      message: MessageBuilder.message(words, victims: deadlock.victims.count), cycle: words.edges,
+      threads: words.edges.map(\.thread) + deadlock.victims, resources: resources,
+      evidence: evidence, fingerprint: Fingerprint.cycle(.deadlock, steps), time: time)
+  }
+}

@@ -1,0 +1,114 @@
+internal import WaitForGraph
+
+/// What the threads and resources of one report are called in sentences.
+struct Names {
+  private(set) var threads: [ThreadID: Thread] = [:]
+  private(set) var resources: [ResourceID: Resource] = [:]
+  private var quoted: [ThreadID: String] = [:]
+  private let process: WatchedProcess?
+  private var pids: Set<Int32> = []
+
+  init(threads list: [Thread], resources: [Resource], process: WatchedProcess?) {
+    self.process = process
+    for resource in resources { self.resources[resource.id] = resource }
+    var uses: [String: Int] = [:]
+    for thread in list {
+      threads[thread.id] = thread
+      if let name = ownName(of: thread) { uses[name, default: 0] += 1 }
+      if let pid = thread.pid ?? process?.pid { pids.insert(pid) }
+    }
+    for thread in list {
+      guard let name = ownName(of: thread) else { continue }
+      quoted[thread.id] = "\"\(name)\"" + (uses[name] == 1 ? "" : " (tid \(thread.tid))")
+    }
+  }
+
+  /// A thread that was never named inherits the program's name: that tells nothing.
+  private func ownName(of thread: Thread) -> String? {
+    guard !thread.name.isEmpty, !isMain(thread) else { return nil }
+    let program = process.map { fileName($0.executable) } ?? ""
+    // The kernel keeps 15 bytes of a name.
+    guard program.isEmpty || thread.name != String(decoding: program.utf8.prefix(15), as: UTF8.self)
+    else { return nil }
+    return cleaned(thread.name)
+  }
+
+  func isMain(_ thread: Thread) -> Bool { thread.tid == thread.pid ?? process?.pid }
+
+  /// `"cancel"`, `main thread` or `thread 4712`; the tid is added where two threads share a name.
+  func short(_ id: ThreadID?) -> String {
+    guard let id else { return "an unknown thread" }
+    guard let thread = threads[id] else { return "a thread that has ended" }
+    if let name = quoted[id] { return name }
+    if isMain(thread) {
+      guard let pid = thread.pid, pids.count > 1 else { return "main thread" }
+      return "main thread of process \(pid)"
+    }
+    return "thread \(thread.tid)"
+  }
+
+  /// The same with the tid, and the process when several are in the report.
+  func long(_ id: ThreadID?) -> String {
+    let short = short(id)
+    guard let id, let thread = threads[id] else { return short }
+    var details: [String] = []
+    if !short.hasSuffix("\(thread.tid)"), !short.hasSuffix("(tid \(thread.tid))") {
+      details.append("tid \(thread.tid)")
+    }
+    if pids.count > 1, let pid = thread.pid, !isMain(thread) { details.append("process \(pid)") }
+    if let queue = thread.queue { details.append("queue \(cleaned(queue))") }
+    return details.isEmpty ? short : "\(short) (\(details.joined(separator: ", ")))"
+  }
+
+  /// `threads "a" and "b"`, or without the word where a name says it already.
+  func list(_ ids: [ThreadID]) -> String {
+    let names = ids.map(short)
+    let word = names.allSatisfy { $0.hasPrefix("\"") } ? "threads " : ""
+    return names.count > 1 ? word + joined(names) : names.first ?? ""
+  }
+
+  /// `mutex "cache" at 0x55d0c0de1040`.
+  func resource(_ id: ResourceID) -> String {
+    guard let resource = resources[id] else { return "an unknown resource" }
+    let name = resource.name.map { " \"\(cleaned($0))\" at" } ?? ""
+    return "\(kind(id))\(name) \(resource.address)"
+  }
+
+  func kind(_ id: ResourceID) -> String {
+    guard let kind = resources[id]?.kind else { return "lock" }
+    return kind == .rwlock ? "read-write lock" : kind.rawValue
+  }
+
+  var program: String {
+    guard let process else { return "" }
+    return "\(cleaned(fileName(process.executable))) (pid \(process.pid))"
+  }
+}
+
+/// `a, b and c`.
+func joined(_ words: [String]) -> String {
+  guard words.count > 1, let last = words.last else { return words.first ?? "" }
+  return words.dropLast().joined(separator: ", ") + " and " + last
+}
+
+/// Names come from the watched program: what would move a terminal's cursor or hide text is written out.
+func cleaned(_ text: String) -> String {
+  func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.properties.generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator: false
+    default: true
+    }
+  }
+  guard !text.unicodeScalars.allSatisfy(isHarmless) else { return text }
+  return text.unicodeScalars.reduce(into: "") { result, scalar in
+    if isHarmless(scalar) {
+      result.unicodeScalars.append(scalar)
+    } else {
+      result += "\\u{\(String(scalar.value, radix: 16))}"
+    }
+  }
+}
+
+func counted(_ count: Int, _ noun: String) -> String {
+  count == 1 ? "1 \(noun)" : "\(count) \(noun)s"
+}

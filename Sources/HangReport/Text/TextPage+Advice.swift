@@ -1,0 +1,112 @@
+internal import WaitForGraph
+
+extension TextPage {
+  /// The lines to change, and how; only what follows from the report.
+  mutating func writeAdvice(_ cycle: CyclePage) {
+    let edges = cycle.words.edges
+    line()
+    line(style.heading("What to change"))
+    let relations = edges.map { cycle.words.relation($0) }
+    if edges.count == 1 {
+      adviseSingle(cycle, edges[0], relations[0])
+    } else if relations.contains(.isJoined) {
+      adviseJoin(cycle, relations)
+    } else if relations.contains(.standsBefore) {
+      adviseReaders(cycle, relations)
+    } else {
+      adviseOrder(cycle)
+    }
+  }
+
+  private mutating func adviseSingle(
+    _ cycle: CyclePage, _ edge: Finding.Edge, _ relation: CycleWords.Relation
+  ) {
+    let taken = place(holdStack(cycle, edge))
+    let waits = place(waitStack(cycle, edge))
+    let lock = style.lock(cycle.letter(edge.waitsFor))
+    switch relation {
+    case .isJoined:
+      line("  A thread cannot wait for its own end, as it does at \(waits).")
+    case .isGone:
+      line("  \(names.short(edge.ownedBy)) took \(lock) at \(taken) and ended, or was left behind by a fork,")
+      line("  without giving it back: release it on every way out, for example with defer.")
+    case .holds, .standsBefore:
+      if cycle.words.isUpgrade {
+        line("  \(waits) asks to write \(lock), which the same thread has held for reading since \(taken).")
+        line("  A read lock does not turn into a write lock: release it first, or lock for writing at once.")
+      } else {
+        line("  \(waits) takes \(lock) again in the thread that took it at \(taken).")
+        let recursive =
+          names.resources[edge.waitsFor]?.kind == .mutex ? ", or use a recursive lock" : ""
+        line("  Release it first, call code that expects it to be held\(recursive).")
+      }
+    }
+  }
+
+  private mutating func adviseJoin(_ cycle: CyclePage, _ relations: [CycleWords.Relation]) {
+    let edges = cycle.words.edges
+    for index in edges.indices
+    where relations[index] == .isJoined && !cycle.elision.hidden.contains(index) {
+      let (joiner, joined) = (names.short(edges[index].thread), names.short(edges[index].ownedBy))
+      let waits = "  \(joiner) waits at \(place(waitStack(cycle, edges[index]))) for \(joined) to end"
+      let before = cycle.words.edge(before: index)
+      if case .holds = cycle.words.relation(before) {
+        let lock = style.lock(cycle.letter(before.waitsFor))
+        line("\(waits)")
+        line("  while it holds \(lock), taken at \(place(holdStack(cycle, before))): release \(lock) before that wait,")
+        let needs = edges.count == 2 ? joined : "what \(joined) waits for"
+        line("  because \(needs) needs it.")
+      } else {
+        line("\(waits), which in turn cannot end before \(joiner) goes on.")
+      }
+    }
+  }
+
+  private mutating func adviseReaders(_ cycle: CyclePage, _ relations: [CycleWords.Relation]) {
+    let edges = cycle.words.edges
+    for index in edges.indices
+    where relations[index] == .standsBefore && !cycle.elision.hidden.contains(index) {
+      let reader = names.short(edges[index].thread)
+      let lock = style.lock(cycle.letter(edges[index].waitsFor))
+      let site = place(waitStack(cycle, edges[index]))
+      line("  \(reader) reads \(lock) at \(site), but a writer that waits keeps new readers out.")
+    }
+    if edges.count == 2, edges[0].waitsFor == edges[1].waitsFor {
+      line("  Do not take a read lock again in a thread that holds it already.")
+    } else {
+      adviseOrder(cycle)
+    }
+  }
+
+  /// Rows such as `"cancel" takes A at main.swift:17, then B at main.swift:19`.
+  private mutating func adviseOrder(_ cycle: CyclePage) {
+    let edges = cycle.words.edges
+    let sites = edges.indices.map { index in
+      (
+        place(holdStack(cycle, cycle.words.edge(before: index))),
+        place(waitStack(cycle, edges[index]))
+      )
+    }
+    let (first, then) = sites[0]
+    if edges.count > 2, sites.allSatisfy({ $0 == (first, then) }) {
+      line("  All \(edges.count) threads run the same lines: they take one lock at \(first), then the next at \(then).")
+      line("  Take the lock that comes first in an order that is the same for all threads, for example by index.")
+      return
+    }
+    line("  Take the locks in one order everywhere:")
+    var hides = false
+    for index in edges.indices {
+      guard !cycle.elision.hidden.contains(index) else {
+        if !hides { line("    …") }
+        hides = true
+        continue
+      }
+      let (holds, waits) = (cycle.words.edge(before: index).waitsFor, edges[index].waitsFor)
+      let thread = names.short(edges[index].thread)
+      line(
+        "    \(thread) takes \(style.lock(cycle.letter(holds))) at \(sites[index].0), "
+          + "then \(style.lock(cycle.letter(waits))) at \(sites[index].1)")
+    }
+    line("  or release the first lock before taking the second.")
+  }
+}

@@ -1,0 +1,107 @@
+internal import WaitForGraph
+
+extension TextPage {
+  /// For each thread of the cycle: what it took, what it waits for, and from where.
+  mutating func writeMembers(_ cycle: CyclePage) {
+    let hidden = options.verbose ? 0..<0 : cycle.elision.hidden
+    for index in cycle.words.edges.indices {
+      if index == hidden.lowerBound, !hidden.isEmpty { writeHiddenMembers(cycle, hidden) }
+      if !hidden.contains(index) { writeMember(cycle, index) }
+    }
+    guard let gone = cycle.words.edges.first, cycle.words.relation(gone) == .isGone else { return }
+    line()
+    line(style.thread(names.long(gone.ownedBy)))
+    writeHold(cycle, gone)
+  }
+
+  private mutating func writeMember(_ cycle: CyclePage, _ index: Int) {
+    let edge = cycle.words.edges[index]
+    line()
+    line(style.thread(names.long(edge.thread)))
+    let before = cycle.words.edge(before: index)
+    let (taken, waits) = (holdStack(cycle, before), waitStack(cycle, edge))
+    if case .holds = cycle.words.relation(before) {
+      // Both stacks often end alike; the callers are then told once, below.
+      writeHold(cycle, before, callers: callers(taken) != callers(waits))
+    }
+    let what =
+      cycle.words.relation(edge) == .isJoined
+      ? "waits for the end of \(names.short(edge.ownedBy))"
+      : cycle.words.waits(edge, for: style.lock(cycle.letter(edge.waitsFor)))
+    let start =
+      cycle.words.wait(edge)?.seconds.map {
+        "has waited \(Self.duration($0))\(what.dropFirst("waits".count))"
+      } ?? what
+    write(waits, indent: "  ", start: start + " at ")
+    writeOtherHolds(edge.thread, besides: before.waitsFor)
+  }
+
+  private mutating func writeHold(_ cycle: CyclePage, _ edge: Finding.Edge, callers: Bool = true) {
+    let seconds = cycle.words.hold(edge.ownedBy, edge.waitsFor)?.seconds
+    let time = seconds.map { " \(Self.duration($0)) ago" } ?? ""
+    let lock = style.lock(cycle.letter(edge.waitsFor))
+    write(
+      holdStack(cycle, edge), indent: "  ", start: "took \(lock)\(cycle.words.use(edge))\(time) at ",
+      callers: callers)
+  }
+
+  private mutating func writeOtherHolds(_ thread: ThreadID, besides lock: ResourceID) {
+    guard let all = names.threads[thread]?.holds else { return }
+    let others = all.filter { $0.resource != lock }
+    guard !others.isEmpty else { return }
+    let most = options.verbose ? others.count : 3
+    for hold in others.prefix(most) {
+      line("  also holds \(names.resource(hold.resource)), taken at \(place(hold.stack))")
+    }
+    if others.count > most { line("  and holds \(counted(others.count - most, "more lock"))") }
+  }
+
+  private mutating func writeHiddenMembers(_ cycle: CyclePage, _ hidden: Range<Int>) {
+    line()
+    var order: [String] = []
+    var counts: [String: Int] = [:]
+    for index in hidden {
+      let words = step(cycle, index)
+      if counts[words] == nil { order.append(words) }
+      counts[words, default: 0] += 1
+    }
+    for words in order.prefix(12) {
+      line("… \(counted(counts[words] ?? 0, "more thread")) that \(words)")
+    }
+    if order.count > 12 { line("… and \(counted(order.count - 12, "other pair")) of places") }
+  }
+
+  /// Where a member takes the one and where it waits for the other, without names.
+  func step(_ cycle: CyclePage, _ index: Int) -> String {
+    let edge = cycle.words.edges[index]
+    let before = cycle.words.edge(before: index)
+    let wait = "waits at \(place(waitStack(cycle, edge)))"
+    guard case .holds = cycle.words.relation(before) else { return wait }
+    return "took its lock at \(place(holdStack(cycle, before))) and \(wait)"
+  }
+
+  private func callers(_ stack: [Frame]) -> [Frame] {
+    guard let (index, _) = userFrame(stack) else { return [] }
+    return stack[(index + 1)...].map {
+      // The addresses of one caller differ between two calls of one function.
+      var frame = $0
+      frame.address = Address(0)
+      return frame
+    }
+  }
+
+  /// The stack in which the owner of the edge took the resource: of the thread as it stands, else from the evidence.
+  func holdStack(_ cycle: CyclePage, _ edge: Finding.Edge) -> [Frame] {
+    if let hold = cycle.words.hold(edge.ownedBy, edge.waitsFor) { return hold.stack }
+    return evidence(cycle, cycle.words.tookLabel(edge), edge.ownedBy)
+  }
+
+  func waitStack(_ cycle: CyclePage, _ edge: Finding.Edge) -> [Frame] {
+    if let wait = cycle.words.wait(edge) { return wait.stack }
+    return evidence(cycle, cycle.words.waitsLabel(edge), edge.thread)
+  }
+
+  private func evidence(_ cycle: CyclePage, _ label: String, _ thread: ThreadID?) -> [Frame] {
+    cycle.finding.evidence.first { $0.thread == thread && $0.label == label }?.stack ?? []
+  }
+}

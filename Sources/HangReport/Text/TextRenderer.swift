@@ -1,0 +1,133 @@
+internal import WaitForGraph
+
+/// Writes a report for a person who reads it top down: the verdict, the picture, the lines to change, the rest.
+///
+/// Deterministic, and linear in the report: thousands of threads take a fraction of a second.
+public struct TextRenderer: Sendable {
+  public struct Options: Sendable {
+    /// Writes colours as terminals understand them.
+    public var color: Bool
+    /// Writes every frame and every thread.
+    public var verbose: Bool
+    /// Source lines and lists are cut at this many columns; sentences are left to the terminal.
+    public var width: Int
+    /// Shows the line of source under the first frame of each site.
+    public var sourceLines: Bool
+    /// Paths below this folder are written relative to it.
+    public var folder: String?
+    public var sources: any SourceReader
+    public init(
+      color: Bool = false, verbose: Bool = false, width: Int = 100, sourceLines: Bool = true,
+      folder: String? = FileSourceReader.currentFolder,
+      sources: any SourceReader = FileSourceReader()
+    ) {
+      self.color = color
+      self.verbose = verbose
+      self.width = width
+      self.sourceLines = sourceLines
+      self.folder = folder
+      self.sources = sources
+    }
+  }
+
+  public var options: Options
+  public init(options: Options = Options()) { self.options = options }
+
+  /// The whole report as text, with a line break at its end.
+  public func render(_ report: HangReport) -> String {
+    var page = TextPage(report: report, options: options)
+    page.write()
+    return page.text
+  }
+}
+
+/// A report while it is being written.
+struct TextPage {
+  let report: HangReport
+  let options: TextRenderer.Options
+  let names: Names
+  let style: TextStyle
+  var sources: SourceLines
+  var text = ""
+
+  init(report: HangReport, options: TextRenderer.Options) {
+    self.report = report
+    self.options = options
+    names = Names(threads: report.threads, resources: report.resources, process: report.process)
+    style = TextStyle(color: options.color)
+    sources = SourceLines(reader: options.sourceLines ? options.sources : nil)
+  }
+
+  mutating func write() {
+    let order = Finding.Severity.allCases
+    let findings = report.findings.enumerated().sorted {
+      let (a, b) = (order.firstIndex(of: $0.element.severity)!, order.firstIndex(of: $1.element.severity)!)
+      return (b, $0.offset) < (a, $1.offset)
+    }
+    for (position, finding) in findings.enumerated() {
+      if position > 0 { line() }
+      write(finding.element)
+    }
+    if findings.isEmpty { line(style.good("hangcheck: no finding.")) }
+    let asked = options.verbose || report.mode == .attach || report.mode == .core
+    if !findings.isEmpty || asked { writeOtherThreads() }
+    writeLimits()
+  }
+
+  private mutating func write(_ finding: Finding) {
+    let cycle = CyclePage(finding: finding, names: names)
+    if finding.kind == .deadlock, !finding.cycle.isEmpty {
+      line(style.bad(verdict(cycle)))
+      writePicture(cycle)
+      writeMembers(cycle)
+      writeAdvice(cycle)
+      writeVictims(finding, cycle)
+      return
+    }
+    let title = finding.kind.title + (finding.certainty == .possible ? " (possible)" : "")
+    let program = cleaned(fileName(report.process.executable))
+    let head = "hangcheck: \(title) in \(program) (pid \(report.process.pid)): "
+    line((finding.severity == .note ? style.plain : style.bad)(head + cleaned(finding.message)))
+    if !finding.cycle.isEmpty { writePicture(cycle) }
+    for evidence in finding.evidence {
+      line()
+      line(style.heading(cleaned(evidence.label)))
+      write(evidence.stack, indent: "  ", start: "at ")
+    }
+  }
+
+  private mutating func writeLimits() {
+    guard let limits = report.limits, !limits.isEmpty else { return }
+    line()
+    line(style.heading("What could not be known"))
+    for limit in limits { line("  - " + cleaned(limit)) }
+  }
+
+  mutating func line(_ words: String = "") {
+    text += words
+    text += "\n"
+  }
+}
+
+extension Finding.Kind {
+  /// `potentialDeadlock` as `POTENTIAL DEADLOCK`.
+  fileprivate var title: String {
+    rawValue.reduce(into: "") { $0 += ($1.isUppercase ? " " : "") + $1.uppercased() }
+  }
+}
+
+/// Colours, or none.
+struct TextStyle {
+  var color: Bool
+  private func wrap(_ code: String, _ text: String) -> String {
+    color && !text.isEmpty ? "\u{1b}[\(code)m\(text)\u{1b}[0m" : text
+  }
+  func plain(_ text: String) -> String { text }
+  func bad(_ text: String) -> String { wrap("1;31", text) }
+  func good(_ text: String) -> String { wrap("32", text) }
+  func heading(_ text: String) -> String { wrap("1", text) }
+  func thread(_ text: String) -> String { wrap("1;36", text) }
+  func lock(_ text: String) -> String { wrap("1;33", text) }
+  func faint(_ text: String) -> String { wrap("2", text) }
+  func mark(_ text: String) -> String { wrap("1;31", text) }
+}

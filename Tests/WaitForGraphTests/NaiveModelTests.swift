@@ -1,0 +1,161 @@
+import Testing
+import WaitForGraph
+
+/// Who can go on, said as simply as possible: again and again, until nothing changes.
+private struct NaiveModel {
+  let snapshot: Snapshot
+
+  func owners(of thread: Snapshot.Thread) -> [Snapshot.Thread] {
+    guard thread.isAlive, let wait = thread.wait, !wait.isTimed else { return [] }
+    let resource = snapshot.resources.first { $0.id == wait.resource }!
+    switch resource.kind {
+    case .condition, .barrier: return []
+    case .thread: return snapshot.threads.filter { $0.id == resource.thread && $0.isAlive }
+    case .mutex, .rwlock, .spinlock: break
+    }
+    let owners = snapshot.threads.filter { other in
+      if other.id == thread.id, resource.isReentrant, resource.kind != .rwlock { return false }
+      return other.holds.contains {
+        $0.resource == wait.resource && (wait.mode == .exclusive || $0.mode == .exclusive)
+      }
+    }
+    if !owners.isEmpty || wait.mode == .exclusive { return owners }
+    return snapshot.threads.filter {
+      guard $0.isAlive, let theirs = $0.wait else { return false }
+      return theirs.resource == wait.resource && theirs.mode == .exclusive && !theirs.isTimed
+    }
+  }
+
+  func stuck() -> Set<ThreadID> {
+    var free: Set<ThreadID> = []
+    while true {
+      let more = snapshot.threads.filter { thread in
+        thread.isAlive && !free.contains(thread.id)
+          && owners(of: thread).allSatisfy { free.contains($0.id) }
+      }
+      if more.isEmpty { break }
+      free.formUnion(more.map(\.id))
+    }
+    return Set(snapshot.threads.filter { $0.isAlive && !free.contains($0.id) }.map(\.id))
+  }
+
+  /// The length of the shortest circle through a thread, by powers of the relation.
+  func shortestCircle(through start: ThreadID) -> Int? {
+    let byID = Dictionary(uniqueKeysWithValues: snapshot.threads.map { ($0.id, $0) })
+    var reached: Set<ThreadID> = [start]
+    for length in 1...snapshot.threads.count {
+      reached = Set(reached.flatMap { owners(of: byID[$0]!).map(\.id) })
+      if reached.contains(start) { return length }
+    }
+    return nil
+  }
+
+  func check(_ context: @autoclosure () -> String) {
+    let deadlocks = WaitForGraph(snapshot).deadlocks()
+    var told: Set<ThreadID> = []
+    let byID = Dictionary(uniqueKeysWithValues: snapshot.threads.map { ($0.id, $0) })
+    for deadlock in deadlocks {
+      let circle = deadlock.edges.map(\.thread)
+      told.formUnion(circle + deadlock.victims)
+      #expect(Set(circle).isDisjoint(with: deadlock.victims), "\(context())")
+      #expect(Set(circle).count == circle.count, "\(context())")
+      #expect(deadlock.victims == deadlock.victims.sorted(), "\(context())")
+      for (edge, next) in zip(deadlock.edges, circle.dropFirst() + circle.prefix(1)) {
+        let thread = byID[edge.thread]!
+        #expect(thread.wait?.resource == edge.resource, "\(context())")
+        #expect(owners(of: thread).contains { $0.id == edge.owner }, "\(context())")
+        if deadlock.cause == .cycle { #expect(edge.owner == next, "\(context())") }
+      }
+      if deadlock.cause == .cycle {
+        #expect(circle.first == circle.min(), "\(context())")
+        // Among the circle's own threads and those that are both before and behind it, none has a shorter one.
+        let knot = circle.compactMap { shortestCircle(through: $0) }.min()
+        #expect(knot == circle.count, "\(context())")
+      } else {
+        #expect(byID[deadlock.edges[0].owner!]?.isAlive == false, "\(context())")
+      }
+      #expect(deadlock.isStillThere(in: snapshot), "\(context())")
+    }
+    #expect(told == stuck(), "\(context())")
+  }
+}
+
+@Suite struct NaiveModelTests {
+  @Test("every state of three threads over three mutexes")
+  func exhaustive() {
+    // Each mutex is free or held by one of three; each thread waits for none or one of three.
+    let resources = (0..<3).map { Snapshot.Resource(id: ResourceID($0), kind: .mutex) }
+    for code in 0..<(4 * 4 * 4 * 4 * 4 * 4) {
+      var digits = code
+      func digit() -> Int {
+        defer { digits /= 4 }
+        return digits % 4
+      }
+      var threads = (0..<3).map { Snapshot.Thread(id: ThreadID($0)) }
+      for resource in resources {
+        let owner = digit()
+        if owner < 3 {
+          threads[owner].holds.append(.init(resource: resource.id, mode: .exclusive))
+        }
+      }
+      for thread in threads.indices {
+        let wanted = digit()
+        if wanted < 3 { threads[thread].wait = .init(resource: ResourceID(wanted), mode: .exclusive) }
+      }
+      NaiveModel(snapshot: Snapshot(threads: threads, resources: resources)).check("state \(code)")
+    }
+  }
+
+  @Test("random snapshots against the naive model")
+  func random() {
+    let seed = UInt64.random(in: 0...UInt64.max)
+    print("seed \(seed)")
+    var source = SplitMix(state: seed)
+    for round in 0..<4000 {
+      NaiveModel(snapshot: randomSnapshot(&source)).check("seed \(seed), round \(round)")
+    }
+  }
+}
+
+private func randomSnapshot(_ source: inout SplitMix) -> Snapshot {
+  let threadCount = Int.random(in: 1...12, using: &source)
+  let kinds: [ResourceKind] = [.mutex, .mutex, .rwlock, .rwlock, .spinlock, .condition, .barrier]
+  var resources = (0..<Int.random(in: 1...8, using: &source)).map { id in
+    Snapshot.Resource(
+      id: ResourceID(id), kind: kinds.randomElement(using: &source)!,
+      isReentrant: Int.random(in: 0..<4, using: &source) == 0)
+  }
+  for id in 0..<threadCount where Int.random(in: 0..<5, using: &source) == 0 {
+    resources.append(
+      .init(id: ResourceID(resources.count), kind: .thread, thread: ThreadID(id)))
+  }
+  var threads = (0..<threadCount).map { id in
+    Snapshot.Thread(id: ThreadID(id), isAlive: Int.random(in: 0..<15, using: &source) != 0)
+  }
+  for resource in resources where resource.kind != .thread {
+    let readers = resource.kind == .rwlock && Bool.random(using: &source)
+    for _ in 0..<(readers ? Int.random(in: 0...4, using: &source) : 1) {
+      let mode = readers ? Mode.shared : .exclusive
+      let owner = Int.random(in: 0..<threadCount, using: &source)
+      threads[owner].holds.append(.init(resource: resource.id, mode: mode))
+    }
+  }
+  for index in threads.indices where Int.random(in: 0..<6, using: &source) != 0 {
+    let resource = resources.randomElement(using: &source)!
+    let mode: Mode = resource.kind == .rwlock && Bool.random(using: &source) ? .shared : .exclusive
+    threads[index].wait = .init(
+      resource: resource.id, mode: mode, isTimed: Int.random(in: 0..<6, using: &source) == 0)
+  }
+  return Snapshot(threads: threads.shuffled(using: &source), resources: resources)
+}
+
+struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+    return z ^ (z >> 31)
+  }
+}
