@@ -1,0 +1,73 @@
+extension Unwinder {
+  /// The stack of an acquisition that a living thread made earlier, from the little that was kept.
+  ///
+  /// `sp` is rsp just after the lock call returned to `returnAddress`, `rbp` the caller's, `window`
+  /// a copy of the stack from `sp` on made then. What lies beyond the window may have been
+  /// overwritten since, so a frame whose return address was not kept counts only if `live`, the
+  /// thread's present stack, has the same procedure at the same CFA; the rest is then the live
+  /// stack's. A procedure that has returned and was called again at the same depth by another
+  /// caller cannot be told apart.
+  public func unwindSite(
+    returnAddress: UInt64, sp: UInt64, rbp: UInt64, window: StackCopy, live: [RawFrame],
+    limit: Int = 512
+  ) -> Unwound {
+    // Looked up at the call itself: the row behind it may be another function's.
+    let registers = Registers(rip: returnAddress &- 1, rsp: sp, rbp: rbp)
+    context.begin(registers, overlays: [window], isSite: true)
+    let notKept = "the callers were not kept"
+    var frames: [RawFrame] = []
+    var pc = returnAddress
+    return withCursor { cursor in
+      while true {
+        context.readLive.removeAll(keepingCapacity: true)
+        let isTrampoline = context.isSignalReturn(pc)
+        let result = library.step(cursor)
+        let cfa = value(LibUnwind.registerRSP, cursor)
+        if let missed = context.missed {
+          frames.append(RawFrame(pc: pc, cfa: 0, isExact: isTrampoline))
+          return Unwound(
+            frames: frames, isComplete: false,
+            note: "maybe cut: no unwind information at \(Address(missed))")
+        }
+        let frame = RawFrame(pc: pc, cfa: cfa, isExact: isTrampoline)
+        let wasKept = context.readLive.isEmpty && window.holdsWord(at: cfa &- 8)
+        if wasKept, result > 0 {
+          frames.append(frame)
+        } else if result == 0, context.readLive.isEmpty {
+          // The thread's first frame: its return address is undefined rather than lost.
+          frames.append(frame)
+          return Unwound(frames: frames, isComplete: true)
+        } else if let index = liveIndex(of: frame, in: live) {
+          frames.append(frame)
+          frames += live[(index + 1)...]
+          return Unwound(frames: frames, isComplete: true)
+        } else {
+          frames.append(RawFrame(pc: pc, cfa: 0, isExact: isTrampoline))
+          return Unwound(frames: frames, isComplete: false, note: notKept)
+        }
+        pc = value(LibUnwind.registerRIP, cursor)
+        if pc == 0 { return Unwound(frames: frames, isComplete: true) }
+        if frames.count >= limit {
+          return Unwound(frames: frames, isComplete: false, note: "cut after \(limit) frames")
+        }
+      }
+    } ?? Unwound(
+      frames: [RawFrame(pc: returnAddress, cfa: 0, isExact: false)], isComplete: false,
+      note: notKept)
+  }
+
+  /// The live frame of the same procedure with the same CFA.
+  private func liveIndex(of frame: RawFrame, in live: [RawFrame]) -> Int? {
+    guard frame.cfa != 0, let start = procedureStart(of: frame.pc &- 1) else { return nil }
+    return live.firstIndex {
+      $0.cfa == frame.cfa && procedureStart(of: $0.isExact ? $0.pc : $0.pc &- 1) == start
+    }
+  }
+}
+
+extension StackCopy {
+  /// Whether all 8 bytes at an address were copied.
+  func holdsWord(at address: UInt64) -> Bool {
+    address >= base && UInt64(bytes.count) >= 8 && address - base <= UInt64(bytes.count) - 8
+  }
+}
