@@ -1,0 +1,27 @@
+internal import WaitForGraph
+
+/// Makes the note that a thread waited long for one thing and no cycle explains it.
+public struct LongWaitFinding: Sendable {
+  private let names: Names
+
+  public init(threads: [Thread], resources: [Resource], process: WatchedProcess? = nil) {
+    names = Names(threads: threads, resources: resources, process: process)
+  }
+
+  /// The note; nil for a thread that does not wait.
+  public func finding(for thread: Thread, time: String = UTCTime.now()) -> Finding? {
+    guard let wait = thread.waitsFor else { return nil }
+    let resource = names.resources[wait.resource]
+    let tenths = Int((wait.seconds ?? 0) * 10)
+    let owners = resource?.owners.map { names.short($0) } ?? []
+    let held = owners.isEmpty ? "nobody is known to hold it" : "held by " + owners.joined(separator: ", ")
+    return Finding(
+      kind: .longWait, severity: .note, certainty: .possible,
+      message: "\(names.short(thread.id)) has waited \(tenths / 10).\(tenths % 10) s for"
+        + " \(resource?.kind.rawValue ?? "a resource") \(resource.map { $0.address.description } ?? ""); \(held)",
+      threads: [thread.id], resources: [wait.resource],
+      evidence: [.init(label: "\(names.short(thread.id)) waits here", thread: thread.id, stack: wait.stack)],
+      fingerprint: Fingerprint.sites(.longWait, [resource?.kind.rawValue ?? ""], stacks: [wait.stack]),
+      time: time)
+  }
+}

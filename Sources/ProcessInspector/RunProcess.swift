@@ -1,0 +1,64 @@
+internal import CHangcheck
+internal import Glibc
+internal import HangReport
+internal import WaitForGraph
+
+/// One process that reports to `hangcheck run`: the program, or a child that it started.
+final class RunProcess {
+  let pid: ProcessID
+  let arena: Arena
+  let watch: DeadlockWatch
+  private let files: ProcessFiles
+  private let memory: ProcessMemory
+  private let capture = StackCapture()
+  private let pidfd: Int32
+  let isRoot: Bool
+
+  init?(pid: ProcessID, descriptor: Int32, isRoot: Bool) {
+    guard let arena = Arena(descriptor: descriptor) else { return nil }
+    self.pid = pid
+    self.arena = arena
+    self.isRoot = isRoot
+    files = ProcessFiles(pid)
+    memory = ProcessMemory(pid)
+    watch = DeadlockWatch(pid: pid, arena: arena)
+    pidfd = hck_pidfd_open(pid.rawValue)
+  }
+
+  deinit { if pidfd >= 0 { close(pidfd) } }
+
+  /// False once it has exited, also while nobody has waited for it.
+  var isAlive: Bool {
+    guard pidfd >= 0 else { return kill(pid.rawValue, 0) == 0 }
+    var entry = pollfd(fd: pidfd, events: Int16(POLLIN), revents: 0)
+    return poll(&entry, 1, 0) == 0
+  }
+
+  /// Deadlocks that became certain, each once. `now`: CLOCK_MONOTONIC in nanoseconds.
+  func tick(now: UInt64) -> [ConfirmedDeadlock] {
+    arena.setClock(milliseconds: UInt32(truncatingIfNeeded: now / 1_000_000))
+    capture.releaseStrays()
+    return watch.tick(now: now)
+  }
+
+  /// What a report says of this process at this moment.
+  struct Picture {
+    var threads: [Thread]
+    var resources: [Resource]
+    var limits: [String]
+  }
+
+  func picture(of look: Look) -> Picture {
+    let alive = look.threads.filter(\.isAlive).map(\.tid)
+    let stacks = capture.capture(alive, memory: memory)
+    var assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: isRoot)
+    let threads = assembler.threads(look, stacks: stacks)
+    var limits = assembler.limits
+    if let refusal = capture.refusal, stacks.count < alive.count {
+      limits.append("the stacks of \(alive.count - stacks.count) threads could not be read (\(refusal))")
+    }
+    return Picture(threads: threads, resources: assembler.resources(look), limits: limits)
+  }
+
+  func wholeLook(now: UInt64) -> Look { watch.wholeLook(now: now) }
+}

@@ -1,0 +1,177 @@
+internal import CHangcheck
+internal import Glibc
+package import HangReport
+internal import WaitForGraph
+
+/// The eyes of `hangcheck run`: takes the arenas of the program and its children, and turns deadlocks into reports.
+package final class RunSession: RunWatch {
+  private let setup: RunSetup
+  private var processes: [ProcessID: RunProcess] = [:]
+  private var waiting: Set<Int32> = []
+  private var report: HangReport
+  private var hasPicture = false
+  private var rootWasSeen = false
+  private let started: UInt64
+
+  package init(_ setup: RunSetup) {
+    self.setup = setup
+    started = hck_monotonic_ns()
+    report = HangReport(
+      tool: setup.tool, mode: .run,
+      process: WatchedProcess(
+        pid: setup.pid, executable: setup.executable, arguments: setup.arguments))
+  }
+
+  deinit { for connection in waiting { close(connection) } }
+
+  package var connections: [Int32] { waiting.sorted() }
+
+  package func accept(_ connection: Int32, peer: Peer) {
+    // Only the program's own user, or root, may tell us what it does.
+    guard peer.uid == getuid() || peer.uid == 0 || getuid() == 0 else {
+      close(connection)
+      return
+    }
+    waiting.insert(connection)
+    peers[connection] = ProcessID(peer.pid)
+    _ = readable(connection)
+  }
+  private var peers: [Int32: ProcessID] = [:]
+
+  /// A hello is one message; after it the agent has closed its side.
+  package func readable(_ connection: Int32) -> [RunEvent] {
+    var hello = hck_hello()
+    var descriptor: Int32 = -1
+    let error = hck_hello_receive(connection, &hello, &descriptor)
+    if error == EAGAIN || error == EINTR { return [] }
+    // The kernel's word on who sent it, not the message's.
+    if error == 0, let pid = peers[connection] {
+      let isRoot = pid.rawValue == setup.pid
+      if let process = RunProcess(pid: pid, descriptor: descriptor, isRoot: isRoot) {
+        processes[pid] = process
+        if isRoot { rootWasSeen = true }
+        _ = process.tick(now: hck_monotonic_ns())
+      }
+    } else if error == EPROTONOSUPPORT {
+      addLimit("an agent of another version of hangcheck answered: check HANGCHECK_AGENT")
+    }
+    if descriptor >= 0 { close(descriptor) }
+    close(connection)
+    waiting.remove(connection)
+    peers[connection] = nil
+    return []
+  }
+
+  package func tick(now: UInt64) -> [RunEvent] {
+    var events: [RunEvent] = []
+    for pid in processes.keys.sorted() {
+      guard let process = processes[pid] else { continue }
+      for confirmed in process.tick(now: now) {
+        events.append(tell(confirmed, process))
+      }
+      // The program's own arena is kept: it is what is known when it was killed.
+      if !process.isRoot && !process.isAlive { processes[pid] = nil }
+    }
+    return events
+  }
+
+  private func tell(_ confirmed: ConfirmedDeadlock, _ process: RunProcess) -> RunEvent {
+    let picture = process.picture(of: confirmed.look)
+    var finding = DeadlockFinding(
+      threads: picture.threads, resources: picture.resources, process: report.process
+    ).finding(for: confirmed.deadlock)
+    let main = confirmed.look.threads.first { $0.tid.rawValue == process.pid.rawValue && $0.isAlive }
+    let stuck = Set(confirmed.deadlock.edges.map(\.thread) + confirmed.deadlock.victims)
+    let mainIsStuck = process.isRoot && main.map { stuck.contains($0.id) } ?? false
+    if hasPicture {
+      finding = adopt(picture, finding)
+    } else {
+      report.threads = picture.threads
+      report.resources = picture.resources
+      hasPicture = true
+    }
+    for limit in picture.limits { addLimit(limit) }
+    report.findings.append(finding)
+    return .report(report, mainThreadIsStuck: mainIsStuck)
+  }
+
+  /// A later finding keeps the threads of the first one and adds its own, renumbered.
+  private func adopt(_ picture: RunProcess.Picture, _ finding: Finding) -> Finding {
+    let threadBase = report.threads.map(\.id.rawValue).max() ?? 0
+    let resourceBase = report.resources.map(\.id.rawValue).max() ?? 0
+    func thread(_ id: ThreadID) -> ThreadID { ThreadID(id.rawValue + threadBase) }
+    func resource(_ id: ResourceID) -> ResourceID { ResourceID(id.rawValue + resourceBase) }
+    var finding = finding
+    for index in finding.cycle.indices {
+      finding.cycle[index].thread = thread(finding.cycle[index].thread)
+      finding.cycle[index].waitsFor = resource(finding.cycle[index].waitsFor)
+      finding.cycle[index].ownedBy = finding.cycle[index].ownedBy.map(thread)
+    }
+    finding.threads = finding.threads.map(thread)
+    finding.resources = finding.resources.map(resource)
+    for index in finding.evidence.indices {
+      finding.evidence[index].thread = finding.evidence[index].thread.map(thread)
+    }
+    let named = Set(finding.threads)
+    for var added in picture.threads where named.contains(thread(added.id)) {
+      added.id = thread(added.id)
+      added.waitsFor?.resource = resource(added.waitsFor?.resource ?? ResourceID(0))
+      for index in added.holds.indices {
+        added.holds[index].resource = resource(added.holds[index].resource)
+      }
+      report.threads.append(added)
+    }
+    for var added in picture.resources {
+      added.id = resource(added.id)
+      added.owners = added.owners.map(thread).filter(named.contains)
+      added.waiters = added.waiters.map(thread).filter(named.contains)
+      if !added.owners.isEmpty || !added.waiters.isEmpty { report.resources.append(added) }
+    }
+    return finding
+  }
+
+  /// What waits when the time is up: without a cycle there is nobody to blame, so each is a note.
+  package func timeoutReport(now: UInt64) -> RunEvent? {
+    var isNew = false
+    for pid in processes.keys.sorted() {
+      guard let process = processes[pid], process.isAlive else { continue }
+      let look = process.wholeLook(now: now)
+      if !hasPicture && process.isRoot {
+        let picture = process.picture(of: look)
+        report.threads = picture.threads
+        report.resources = picture.resources
+        for limit in picture.limits { addLimit(limit) }
+        hasPicture = true
+        isNew = true
+        report.findings += longWaits(picture)
+      }
+    }
+    return isNew ? .report(report, mainThreadIsStuck: false) : nil
+  }
+
+  private func longWaits(_ picture: RunProcess.Picture) -> [Finding] {
+    let threshold = Double(setup.waitThreshold.components.seconds)
+    return picture.threads.compactMap { thread in
+      guard let wait = thread.waitsFor, let seconds = wait.seconds, seconds >= threshold else { return nil }
+      return LongWaitFinding(threads: picture.threads, resources: picture.resources)
+        .finding(for: thread)
+    }
+  }
+
+  package func finish(exit: RunEnd) -> HangReport {
+    switch exit {
+    case .status(let status): report.process.exit = .init(status: status)
+    case .signal(let signal): report.process.exit = .init(signal: signal)
+    }
+    for limit in setup.limits { addLimit(limit) }
+    if !rootWasSeen && setup.limits.isEmpty {
+      addLimit("the agent did not start in the program, so its locks were not seen")
+    }
+    return report
+  }
+
+  private func addLimit(_ text: String) {
+    if report.limits?.contains(text) == true { return }
+    report.limits = (report.limits ?? []) + [text]
+  }
+}
