@@ -1,0 +1,69 @@
+internal import Glibc
+
+/// The environment that the program gets: the inherited one, byte for byte and in its order, plus
+/// the two entries that the agent needs.
+package struct LaunchEnvironment {
+  private var entries: [UnsafeMutablePointer<CChar>] = []
+
+  /// Borrows the process's own environment.
+  package init(inherited: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>? = environ) {
+    var next = inherited
+    while let entry = next?.pointee {
+      entries.append(entry)
+      next = next.map { $0 + 1 }
+    }
+  }
+
+  package init(_ strings: [String]) { entries = strings.compactMap { strdup($0) } }
+
+  /// The value of the last entry with that name, which is the one that the loader obeys.
+  package func value(of name: String) -> String? {
+    guard let index = index(of: name) else { return nil }
+    return String(cString: entries[index] + name.utf8.count + 1)
+  }
+
+  /// Puts the agent behind what is preloaded already and names the socket.
+  package mutating func add(agent: String, link: String) {
+    if let index = index(of: "LD_PRELOAD") {
+      let old = entries[index]
+      let bytes = UnsafeBufferPointer(start: old, count: strlen(old)).map { UInt8(bitPattern: $0) }
+      let isEmpty = bytes.last == UInt8(ascii: "=")
+      set(bytes + (isEmpty ? "" : ":").utf8 + agent.utf8, at: index)
+    } else {
+      set(Array("LD_PRELOAD=\(agent)".utf8), at: nil)
+    }
+    set(Array("HANGCHECK_LINK=\(link)".utf8), at: index(of: "HANGCHECK_LINK"))
+  }
+
+  package var array: CStringArray { CStringArray(entries) }
+  package var strings: [String] { entries.map { String(cString: $0) } }
+
+  private func index(of name: String) -> Int? {
+    let key = name + "="
+    return entries.lastIndex { strncmp($0, key, key.utf8.count) == 0 }
+  }
+
+  // The copy lives as long as the process, like the entries around it.
+  private mutating func set(_ entry: [UInt8], at index: Int?) {
+    let terminated = (entry + [0]).map { CChar(bitPattern: $0) }
+    guard let copy = terminated.withUnsafeBufferPointer({ $0.baseAddress.flatMap { strdup($0) } })
+    else { return }
+    if let index { entries[index] = copy } else { entries.append(copy) }
+  }
+}
+
+/// What the agent is told: `<abstract socket name>;<flags, comma-separated>`.
+package struct AgentLink: Sendable, Hashable, CustomStringConvertible {
+  package var socketName: String
+  package var followsChildren: Bool
+  /// `full`, `site` or `none`.
+  package var stacks: String
+  package init(socketName: String, followsChildren: Bool, stacks: String) {
+    self.socketName = socketName
+    self.followsChildren = followsChildren
+    self.stacks = stacks
+  }
+  package var description: String {
+    "\(socketName);\(followsChildren ? "follow" : "nofollow"),stacks=\(stacks)"
+  }
+}

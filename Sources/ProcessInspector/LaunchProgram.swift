@@ -1,0 +1,107 @@
+internal import CHangcheck
+internal import Glibc
+
+/// Why nothing was started: one line for the user and the exit status.
+package struct LaunchError: Error, Hashable, Sendable {
+  package var status: Int32
+  package var message: String
+  package init(status: Int32, message: String) {
+    self.status = status
+    self.message = message
+  }
+}
+
+/// A program that was found the way execvp finds it.
+package struct Program: Sendable, Hashable {
+  /// What is executed: the word itself where it has a slash.
+  package var path: String
+
+  /// Looks `word` up in `searchPath`, the value of PATH or nil where it is not set.
+  package init(_ word: String, searchPath: String?) throws(LaunchError) {
+    guard !word.isEmpty else {
+      throw LaunchError(status: 127, message: "the program's name is empty")
+    }
+    if word.utf8.contains(UInt8(ascii: "/")) {
+      if let obstacle = Program.obstacle(word) { throw obstacle }
+      path = word
+      return
+    }
+    // What glibc uses where PATH is unset.
+    let folders = (searchPath ?? "/bin:/usr/bin").split(
+      separator: ":", omittingEmptySubsequences: false)
+    var found: LaunchError?
+    for folder in folders {
+      let candidate = folder.isEmpty ? "./" + word : folder + "/" + word
+      guard let obstacle = Program.obstacle(candidate) else {
+        path = candidate
+        return
+      }
+      if obstacle.status == 126, found == nil { found = obstacle }
+    }
+    if let found { throw found }
+    let local =
+      Program.obstacle("./" + word) == nil ? "; there is one here: `hangcheck ./\(word)`" : ""
+    throw LaunchError(
+      status: 127, message: "\(word): no such program in PATH\(local)")
+  }
+
+  /// Why the file at `path` cannot be executed, as far as its directory entry tells.
+  private static func obstacle(_ path: String) -> LaunchError? {
+    switch Files.status(of: path) {
+    case .failure(let error) where error.code == ENOENT || error.code == ENOTDIR:
+      return LaunchError(status: 127, message: "\(path): \(error)")
+    case .failure(let error):
+      return LaunchError(status: 126, message: "\(path): \(error)")
+    case .success(let status) where Files.isDirectory(status):
+      return LaunchError(status: 126, message: "\(path): it is a directory, not a program")
+    case .success(let status) where !Files.isRegular(status):
+      return LaunchError(status: 126, message: "\(path): it is no regular file")
+    case .success where Files.mayExecute(path):
+      return nil
+    case .success(let status):
+      let hint =
+        status.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH) == 0
+        ? "chmod +x \(path)" : "you have no permission to execute it"
+      return LaunchError(status: 126, message: "\(path): it is not executable (\(hint))")
+    }
+  }
+
+  /// Starts it with `mask` as its signal mask; returns its pid once it has been executed.
+  package func start(
+    arguments: borrowing CStringArray, environment: borrowing CStringArray, mask: SignalMask,
+    ignoresChildSignal: Bool, image: ProgramImage
+  ) throws(LaunchError) -> Int32 {
+    var mask = mask.value
+    let pid = hck_spawn(
+      path, arguments.pointer, environment.pointer, &mask, ignoresChildSignal)
+    if pid > 0 { return pid }
+    let reason: String
+    switch -pid {
+    case ENOEXEC, ENOENT, EACCES, ELIBBAD, EINVAL, ELOOP, EIO, ENOTDIR:
+      reason = image.obstacle ?? SystemError(-pid).description
+    case E2BIG:
+      reason = "its arguments and environment are too large: \(SystemError(-pid))"
+    default:
+      reason = SystemError(-pid).description
+    }
+    throw LaunchError(status: 126, message: "\(path): cannot be executed: \(reason)")
+  }
+}
+
+/// A null-terminated array of C strings. Those it was made from are borrowed for the process's life,
+/// so that bytes which are no valid text stay what they are.
+package struct CStringArray: ~Copyable {
+  package let pointer: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+  package let count: Int
+
+  package init(_ strings: [UnsafeMutablePointer<CChar>]) {
+    count = strings.count
+    pointer = .allocate(capacity: count + 1)
+    for (index, string) in strings.enumerated() {
+      (pointer + index).initialize(to: string)
+    }
+    (pointer + count).initialize(to: nil)
+  }
+
+  deinit { pointer.deallocate() }
+}

@@ -1,0 +1,3 @@
+import HangReport
+
+enum Explanations { static func page(for kind: Finding.Kind) -> String { "" } }

@@ -1,0 +1,68 @@
+/// The words about the command line itself.
+enum Help {
+  static let version = "0.1.0"
+
+  /// Printed below what is wrong with a command line.
+  static let usage = """
+    usage: hangcheck [run] [options] [--] program [argument…]
+           hangcheck attach [options] PID
+           hangcheck core [options] CORE [EXECUTABLE]
+           hangcheck report [options] FILE
+           hangcheck explain KIND
+    Try hangcheck --help.
+
+    """
+
+  static let full = """
+    usage: hangcheck [run] [options] [--] program [argument…]  watch an unmodified program
+           hangcheck attach [options] PID                      (not in this version)
+           hangcheck core [options] CORE [EXECUTABLE]          (not in this version)
+           hangcheck report [options] FILE                     render a saved JSON report
+           hangcheck explain KIND                              what a finding means, how to fix it
+
+    hangcheck runs a program as it is and says why it hangs: which threads, which locks, who
+    holds what since when, and where. The program keeps its streams, terminal, signals and
+    exit status. A first word that is no subcommand is the program; what follows the program
+    belongs to it.
+
+    Reports
+      --format text|json        how a report is rendered (text); html, sarif, dot, svg and
+                                markdown are not in this version
+      --output FILE             where it goes (run: stderr, else stdout); - is stdout
+      --log FILE                append each report as one JSON line, as it happens
+      --color auto|always|never (auto; NO_COLOR is honoured)
+      --quiet                   say nothing but findings
+      --verbose                 say at the end what was watched
+
+    What is reported
+      --hang-threshold DURATION       a run loop or queue without progress (250ms)
+      --wait-threshold DURATION       one long wait (10s)
+      --inversion-threshold DURATION  a wait for a thread of lower priority (100ms)
+      --predict on|off                orders of locks that could deadlock (on)
+      --predict-semaphores            the same for semaphores
+      --stacks full|site|none         how much of each acquisition's stack is kept (full)
+      --no-follow                     leave child processes alone
+      --suppressions FILE, --baseline FILE, --confirm   (not in this version)
+
+    What is done
+      --on-deadlock auto|terminate|core|continue
+                          after a certain deadlock was reported (auto: end the program when its
+                          main thread is in the deadlock or stuck behind it)
+      --timeout DURATION  end the program after that long; what hangs by then is reported first
+      --fail-on error|warning|note|never   which findings make the exit status 66 (error)
+      --help, --version
+
+    Durations: 50ms, 2s, 1m. HANGCHECK_OPTIONS holds the same options without their dashes
+    (hang-threshold=50ms log=/tmp/hangs.jsonl); the command line wins.
+
+    The agent, libHangAgent.so, is preloaded into the program. It is looked for beside
+    hangcheck, in ../lib/hangcheck and in ../lib from there; HANGCHECK_AGENT names another one.
+    Without an agent nothing is started (69). A program that the agent cannot enter (static,
+    setuid, 32-bit, not glibc's) runs all the same, after a line that says so.
+
+    Exit status: the program's own (128+N for signal N); 66 a finding at or above --fail-on;
+    64 a bad command line or unwritable output; 65 an unreadable input; 69 nothing can be
+    inspected; 124 ended by --timeout; 126, 127 the program cannot be executed, is not found.
+
+    """
+}

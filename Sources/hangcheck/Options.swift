@@ -1,0 +1,114 @@
+import HangReport
+
+/// What the command line asks for.
+struct Options: Sendable, Hashable {
+  enum Format: String, CaseIterable, Sendable { case text, json, html, sarif, dot, svg, markdown }
+  enum OnDeadlock: String, CaseIterable, Sendable { case auto, terminate, core, `continue` }
+  enum FailOn: String, CaseIterable, Sendable { case error, warning, note, never }
+  enum Stacks: String, CaseIterable, Sendable { case full, site, none }
+  enum Color: String, CaseIterable, Sendable { case auto, always, never }
+
+  var format = Format.text
+  var output: String?
+  var log: String?
+  var hangThreshold = Duration.milliseconds(250)
+  var waitThreshold = Duration.seconds(10)
+  var inversionThreshold = Duration.milliseconds(100)
+  var onDeadlock = OnDeadlock.auto
+  var timeout: Duration?
+  var failOn = FailOn.error
+  var suppressions: String?
+  var baseline: String?
+  var predict = true
+  var predictSemaphores = false
+  var confirm = false
+  var stacks = Stacks.full
+  var follow = true
+  var color = Color.auto
+  var quiet = false
+  var verbose = false
+
+  /// The first option that is understood and not yet built, as one line.
+  var unavailable: String? {
+    if suppressions != nil { return "--suppressions is not available in this version" }
+    if baseline != nil { return "--baseline is not available in this version" }
+    if confirm { return "--confirm is not available in this version" }
+    switch format {
+    case .text, .json: return nil
+    default:
+      return "--format \(format.rawValue) is not available in this version; use text or json"
+    }
+  }
+}
+
+/// What is to be done.
+enum Command: Sendable, Hashable {
+  /// The index of the program in the arguments: they reach it as the bytes they are.
+  case run(programAt: Int)
+  case attach(pid: Int32)
+  case core(String, executable: String?)
+  case report(String)
+  case explain(Finding.Kind)
+  case help
+  case version
+}
+
+/// What is wrong with the command line: what, where and how to mend it, in one line.
+struct UsageError: Error, Hashable, Sendable {
+  var message: String
+  init(_ message: String) { self.message = message }
+}
+
+extension Duration {
+  /// `50ms`, `2s`, `1.5s`, `1m`, `1h`: longer than nothing, and with its unit.
+  static func parse(_ text: String) throws(UsageError) -> Duration {
+    let example = "write a number and a unit, like 50ms, 2s or 1m"
+    let digits = text.prefix { $0.isASCII && $0.isNumber || $0 == "." }
+    let units: [String: Int64] = ["ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000]
+    let unit = String(text.dropFirst(digits.count))
+    guard let value = Double(digits), digits.first != ".", digits.last != "." else {
+      throw UsageError("is no duration; \(example)")
+    }
+    guard !unit.isEmpty else { throw UsageError("has no unit; \(example)") }
+    guard let micros = units[unit] else { throw UsageError("has no known unit; \(example)") }
+    let total = value * Double(micros)
+    guard total >= 1 else { throw UsageError("is no time at all; \(example)") }
+    guard total <= 3.2e13 else { throw UsageError("is more than a year; \(example)") }
+    return .microseconds(Int64(total))
+  }
+
+  var nanoseconds: UInt64 {
+    let (seconds, attoseconds) = components
+    return UInt64(max(0, seconds)) * 1_000_000_000 + UInt64(max(0, attoseconds)) / 1_000_000_000
+  }
+}
+
+/// The candidate that `word` was probably meant to be.
+func nearest(to word: String, in candidates: [String]) -> String? {
+  let word = Array(word.lowercased().utf8)
+  guard word.count <= 64 else { return nil }
+  let scored = candidates.map { candidate in
+    (candidate, distance(word, Array(candidate.lowercased().utf8)))
+  }
+  guard let best = scored.min(by: { $0.1 < $1.1 }) else { return nil }
+  if best.1 <= max(1, best.0.utf8.count / 3) { return best.0 }
+  let begun = candidates.filter { Array($0.utf8).starts(with: word) }
+  return word.count >= 2 && begun.count == 1 ? begun[0] : nil
+}
+
+/// Damerau and Levenshtein's: insertions, deletions, replacements and swapped neighbours.
+private func distance(_ a: [UInt8], _ b: [UInt8]) -> Int {
+  var rows = [Array(0...b.count)]
+  for i in 0..<a.count {
+    var row = [i + 1]
+    for j in 0..<b.count {
+      var best = min(row[j] + 1, rows[i][j + 1] + 1, rows[i][j] + (a[i] == b[j] ? 0 : 1))
+      if i > 0, j > 0, a[i] == b[j - 1], a[i - 1] == b[j] {
+        best = min(best, rows[i - 1][j - 1] + 1)
+      }
+      row.append(best)
+    }
+    rows.append(row)
+  }
+  return rows[a.count][b.count]
+}

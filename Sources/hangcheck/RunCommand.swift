@@ -1,0 +1,117 @@
+import Glibc
+import HangReport
+import ProcessInspector
+
+/// `hangcheck run`: everything between the options and the program's end.
+struct RunCommand {
+  let options: Options
+  /// Index of the program in the process's own argument vector.
+  let firstWord: Int
+
+  func run() -> Int32 {
+    do { return try watch() } catch {
+      Tool.say(error.message)
+      return error.status
+    }
+  }
+
+  private func watch() throws(LaunchError) -> Int32 {
+    let words = Array(CommandLine.arguments.dropFirst(firstWord))
+    var environment = LaunchEnvironment()
+    let program = try Self.find(words[0], environment.value(of: "PATH"))
+    let agent = try AgentLibrary(named: environment.value(of: "HANGCHECK_AGENT"))
+    let output = try RunOutput(options: options)
+    let image = ProgramImage(path: program.path)
+    let listener = try Self.listener()
+    let intake = try Self.intake()
+    if image.toleratesPreload {
+      let link = AgentLink(
+        socketName: listener.name, followsChildren: options.follow, stacks: options.stacks.rawValue)
+      environment.add(agent: agent.path, link: link.description)
+    }
+    let started = monotonicNow()
+    let pid = try program.start(
+      arguments: arguments, environment: environment.array, mask: intake.inheritedMask,
+      ignoresChildSignal: intake.ignoredChildSignal, image: image)
+    // The program runs; everything from here on is beside it.
+    if let reason = image.blindness, !options.quiet {
+      Tool.say("\(program.path) cannot be watched: \(reason)")
+    }
+    let limits = image.blindness.map { ["the program could not be watched: \($0)"] } ?? []
+    let watch = makeWatch(
+      RunSetup(
+        tool: Tool.identity, pid: pid, executable: program.path, arguments: words,
+        hangThreshold: options.hangThreshold, waitThreshold: options.waitThreshold,
+        inversionThreshold: options.inversionThreshold, predicts: options.predict,
+        predictsSemaphores: options.predictSemaphores, followsChildren: options.follow,
+        limits: limits))
+    let supervisor = Supervisor(
+      child: ChildProcess(pid: pid), options: options, intake: intake, listener: listener,
+      watch: watch, output: output, started: started)
+    let result = supervisor.run()
+    output.finish(result.report, always: result.killed)
+    finishWriting(output, supervisor)
+    if options.verbose { sayWhatWasWatched(result.report, agent, since: started) }
+    return ExitStatus.of(
+      result.end, findings: result.report.findings, failOn: options.failOn,
+      timedOut: result.timedOut)
+  }
+
+  private static func listener() throws(LaunchError) -> ListeningSocket {
+    do { return try ListeningSocket() } catch {
+      throw LaunchError(status: 69, message: "cannot listen for the agent: \(error)")
+    }
+  }
+
+  private static func intake() throws(LaunchError) -> SignalIntake {
+    do { return try SignalIntake() } catch {
+      throw LaunchError(status: 69, message: "cannot take over the signals: \(error)")
+    }
+  }
+
+  /// The program's words, as the bytes they are.
+  private var arguments: CStringArray {
+    let vector = CommandLine.unsafeArgv
+    return CStringArray((firstWord..<Int(CommandLine.argc)).compactMap { vector[$0] })
+  }
+
+  private static func find(_ word: String, _ path: String?) throws(LaunchError) -> Program {
+    do { return try Program(word, searchPath: path) } catch {
+      guard error.status == 127, !word.contains("/"),
+        let near = nearest(to: word, in: ["run", "attach", "core", "report", "explain"])
+      else { throw error }
+      throw LaunchError(
+        status: 127, message: error.message + ", and no subcommand; did you mean \(near)?")
+    }
+  }
+
+  /// A report that waits for a slow reader. The program has ended, so a signal now is for hangcheck.
+  private func finishWriting(_ output: RunOutput, _ supervisor: Supervisor) {
+    let deadly: Set<Int32> = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+    while let descriptor = output.waitingDescriptor {
+      var entries = [
+        pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0),
+        pollfd(fd: supervisor.intake.descriptor, events: Int16(POLLIN), revents: 0),
+      ]
+      _ = poll(&entries, 2, -1)
+      while let arrival = supervisor.intake.next() {
+        if deadly.contains(arrival.number) { return }
+      }
+      output.flush()
+    }
+  }
+
+  private func sayWhatWasWatched(_ report: HangReport, _ agent: AgentLibrary, since: UInt64) {
+    let tenths = (monotonicNow() - since) / 100_000_000
+    let how: String
+    switch (report.process.exit?.status, report.process.exit?.signal) {
+    case (let status?, _): how = "ended with status \(status)"
+    case (_, let signal?): how = "was ended by signal \(signal)"
+    default: how = "ended"
+    }
+    Tool.say(
+      "watched \(report.process.executable) (pid \(report.process.pid)) for"
+        + " \(tenths / 10).\(tenths % 10) s with \(agent.path); it \(how);"
+        + " \(report.findings.count) finding\(report.findings.count == 1 ? "" : "s")")
+  }
+}

@@ -1,0 +1,172 @@
+import Glibc
+import HangReport
+import ProcessInspector
+
+/// Waits for everything that can happen while the program runs, and does what it calls for.
+///
+/// One thread, one poll. hangcheck ends when the program does, and never before it.
+final class Supervisor {
+  static let tickInterval: UInt64 = 10_000_000
+
+  let child: ChildProcess
+  let options: Options
+  let intake: SignalIntake
+  let listener: ListeningSocket
+  let watch: any RunWatch
+  let output: RunOutput
+  private let started: UInt64
+  private(set) var findings: [Finding] = []
+  private(set) var plan: EndingPlan?
+  private var timedOut = false
+  private var family = ProcessFamily()
+  /// The processes that a core is wanted of.
+  private var deadlocked: [Int32] = []
+  var stopRequested: UInt64?
+  private(set) var end: RunEnd?
+
+  init(
+    child: ChildProcess, options: Options, intake: consuming SignalIntake,
+    listener: consuming ListeningSocket, watch: any RunWatch, output: RunOutput, started: UInt64
+  ) {
+    self.child = child
+    self.options = options
+    self.intake = intake
+    self.listener = listener
+    self.watch = watch
+    self.output = output
+    self.started = started
+  }
+
+  /// Returns once the program has ended and everything is told: its end, and whether hangcheck
+  /// ended it for its time-out.
+  func run() -> (end: RunEnd, report: HangReport, timedOut: Bool, killed: Bool) {
+    var nextTick = monotonicNow()
+    look()
+    while end == nil {
+      serve(timeout: nextTick)
+      let now = monotonicNow()
+      if now >= nextTick, end == nil {
+        handle(watch.tick(now: now))
+        // After a stop or a slow look the ticks that were missed are not made up for.
+        nextTick = monotonicNow() + Self.tickInterval
+      }
+      checkTimeout(now)
+      advancePlan(now)
+    }
+    drain()
+    family.end(by: plan?.end)
+    let end = self.end ?? .status(0)
+    _ = child.nextChange(reap: true)
+    let report = watch.finish(exit: end)
+    findings = report.findings
+    // Ended by SIGKILL, and not from here: what is known is told even where it is little.
+    let killed = end == .signal(SIGKILL) && plan == nil
+    return (end, report, timedOut, killed)
+  }
+
+  /// Whatever is ready until `timeout`.
+  private func serve(timeout: UInt64) {
+    let connections = watch.connections
+    let waiting = output.waitingDescriptor
+    var entries = [intake.descriptor, listener.descriptor].map {
+      pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+    }
+    entries += connections.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+    if let waiting { entries.append(pollfd(fd: waiting, events: Int16(POLLOUT), revents: 0)) }
+    let now = monotonicNow()
+    let rest = timeout > now ? (timeout - now + 999_999) / 1_000_000 : 0
+    guard poll(&entries, nfds_t(entries.count), Int32(min(rest, 1000))) > 0 else { return }
+    if entries[0].revents != 0 { readSignals() }
+    for (index, connection) in connections.enumerated() where entries[2 + index].revents != 0 {
+      handle(watch.readable(connection))
+    }
+    if entries[1].revents != 0 { acceptAll() }
+    if waiting != nil { output.flush() }
+  }
+
+  private func acceptAll() {
+    // A bound, so that a storm of children cannot keep the signals waiting.
+    for _ in 0..<64 {
+      guard let (connection, peer) = listener.accept() else { return }
+      watch.accept(connection, peer: peer)
+    }
+  }
+
+  /// What the agents sent before the end. Others than the program may live on and send for ever.
+  private func drain() {
+    acceptAll()
+    for _ in 0..<64 {
+      let connections = watch.connections
+      var entries = connections.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+      guard poll(&entries, nfds_t(entries.count), 0) > 0 else { return }
+      for (index, connection) in connections.enumerated() where entries[index].revents != 0 {
+        handle(watch.readable(connection))
+      }
+    }
+  }
+
+  /// The child's changes since the last look.
+  func look() {
+    while let change = child.nextChange() {
+      switch change {
+      case .ended(let end):
+        self.end = end
+        return
+      case .stopped(let signal): childStopped(by: signal)
+      case .continued: stopRequested = nil
+      }
+    }
+  }
+
+  private func handle(_ events: [RunEvent]) {
+    for case .report(let report, let mainThreadIsStuck) in events {
+      let news = report.findings.dropFirst(findings.count)
+      findings = report.findings
+      output.tell(report)
+      if news.contains(where: { $0.kind == .deadlock && $0.certainty == .certain }) {
+        deadlockReported(report, mainThreadIsStuck: mainThreadIsStuck)
+      }
+    }
+  }
+
+  private func deadlockReported(_ report: HangReport, mainThreadIsStuck: Bool) {
+    guard plan == nil, end == nil else { return }
+    let now = monotonicNow()
+    switch options.onDeadlock {
+    case .continue: return
+    case .auto: if mainThreadIsStuck { plan = .terminate(now: now) }
+    case .terminate: plan = .terminate(now: now)
+    case .core:
+      let guilty = Set(report.findings.filter { $0.kind == .deadlock }.flatMap(\.threads))
+      let pids = report.threads.filter { guilty.contains($0.id) }.map { $0.pid ?? child.pid }
+      deadlocked = pids.isEmpty ? [child.pid] : Array(Set(pids))
+      plan = .core(now: now)
+    }
+  }
+
+  private func checkTimeout(_ now: UInt64) {
+    guard plan == nil, end == nil, let timeout = options.timeout,
+      now - started >= timeout.nanoseconds
+    else { return }
+    if let event = watch.timeoutReport(now: now) { handle([event]) }
+    timedOut = true
+    // That report may have begun the end by itself, perhaps with a core: then its steps hold.
+    if plan == nil { plan = .timeout(now: monotonicNow()) }
+  }
+
+  private func advancePlan(_ now: UInt64) {
+    guard end == nil, plan != nil else { return }
+    if plan?.steps.isEmpty == false, child.isDumpingCore {
+      plan?.postpone(until: now + 100_000_000)
+      return
+    }
+    for step in plan?.due(now: now) ?? [] {
+      if step.toAll {
+        family.gather(under: child)
+        family.send(step.signal)
+      } else {
+        for pid in deadlocked { kill(pid, step.signal) }
+      }
+    }
+  }
+}
