@@ -43,6 +43,7 @@ let package = Package(
         .enableExperimentalFeature("Embedded"),
         .unsafeFlags(["-wmo", "-O", "-Xcc", "-fno-omit-frame-pointer", "-Xllvm",
           "-swiftmergefunc-threshold=0",
+          "-Xllvm", "-force-remove-attribute=nounwind", "-Xcc", "-fexceptions",
         ]),
       ],
       linkerSettings: [

@@ -167,8 +167,6 @@ hck_arena *hck_arena_open(int fd, uint64_t *size) {
 
 uint32_t hck_gettid(void) { return (uint32_t)syscall(SYS_gettid); }
 
-int hck_pidfd_open(int pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
-
 uint64_t hck_monotonic_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

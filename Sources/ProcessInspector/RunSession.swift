@@ -115,7 +115,7 @@ package final class RunSession: RunWatch {
     let named = Set(finding.threads)
     for var added in picture.threads where named.contains(thread(added.id)) {
       added.id = thread(added.id)
-      added.waitsFor?.resource = resource(added.waitsFor?.resource ?? ResourceID(0))
+      if let wait = added.waitsFor { added.waitsFor?.resource = resource(wait.resource) }
       for index in added.holds.indices {
         added.holds[index].resource = resource(added.holds[index].resource)
       }

@@ -85,38 +85,10 @@ struct ReportCommand {
   }
 
   private func decode(_ bytes: [UInt8], line: Int?) throws -> HangReport {
-    let place = line.map { "\(file):\($0)" } ?? file
-    do {
-      let schema = try Rendering.schema(of: bytes)
-      guard schema == HangReport.schema else {
-        throw Unreadable(
-          message:
-            "\(place): it has the schema \(schema), and this version reads \(HangReport.schema)")
-      }
-      return try Rendering.report(from: bytes)
-    } catch let error as DecodingError {
-      throw Unreadable(message: "\(place): it is no report: \(Self.describe(error))")
-    }
-  }
-
-  private static func describe(_ error: DecodingError) -> String {
-    func path(_ context: DecodingError.Context) -> String {
-      context.codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }
-        .joined(separator: ".")
-    }
-    switch error {
-    case .keyNotFound(let key, let context):
-      let parent = path(context)
-      return "\(parent.isEmpty ? "" : parent + ".")\(key.stringValue) is missing"
-    case .typeMismatch(_, let context), .valueNotFound(_, let context):
-      return "\(path(context)): \(context.debugDescription)"
-    case .dataCorrupted(let context):
-      let place = path(context)
-      // The parser's own words carry the line and column.
-      let reason = context.underlyingError.map { "\($0)" } ?? context.debugDescription
-      return place.isEmpty ? reason : "\(place): \(reason)"
-    @unknown default:
-      return "\(error)"
+    do { return try HangReport(json: bytes) } catch {
+      let place = (line ?? error.line).map { "\(file):\($0)" } ?? file
+      let key = error.path.isEmpty ? "" : "\(error.path): "
+      throw Unreadable(message: "\(place): it is no report: \(key)\(error.reason)")
     }
   }
 }

@@ -38,7 +38,7 @@ struct RunCommand {
       Tool.say("\(program.path) cannot be watched: \(reason)")
     }
     let limits = image.blindness.map { ["the program could not be watched: \($0)"] } ?? []
-    let watch = makeWatch(
+    let watch = RunSession(
       RunSetup(
         tool: Tool.identity, pid: pid, executable: program.path, arguments: words,
         hangThreshold: options.hangThreshold, waitThreshold: options.waitThreshold,

@@ -20,8 +20,6 @@ int hck_hello_receive(int connection, hck_hello *_Nonnull hello, int *_Nonnull f
 hck_arena *_Nullable hck_arena_open(int fd, uint64_t *_Nonnull size);
 
 uint32_t hck_gettid(void);
-// A descriptor that becomes readable when the process exits; -1 where the kernel has none.
-int hck_pidfd_open(int pid);
 uint64_t hck_monotonic_ns(void);
 void hck_thread_name(char *_Nonnull sixteen);
 // Offset of the tid inside struct pthread, found by looking for it in the calling thread's; 0 when unsure.
