@@ -53,21 +53,27 @@ struct CycleWords {
     return edge.mode == .shared ? "waits to read \(what)" : "waits to write \(what)"
   }
 
-  /// `"a" waits for mutex 0x1, which "b" holds`.
+  /// `"a" waits for mutex 0x1, which "b" holds`; with an article of its own: `… a mutex that "b" holds`.
   func clause(_ edge: Finding.Edge, what: String? = nil) -> String {
     let (waiter, owner) = (names.short(edge.thread), names.short(edge.ownedBy))
-    let relation = relation(edge)
-    guard relation != .isJoined else {
-      return edge.thread == edge.ownedBy
-        ? "\(waiter) waits for its own end" : "\(waiter) waits for \(owner) to end"
-    }
+    let itself = edge.thread == edge.ownedBy
+    let which = what == nil ? ", which" : " that"
     let start = "\(waiter) \(waits(edge, for: what ?? names.resource(edge.waitsFor)))"
-    if edge.thread == edge.ownedBy { return "\(start), which it holds itself\(use(edge))" }
-    return switch relation {
-    case .holds: "\(start), which \(owner) holds\(use(edge))"
+    return switch relation(edge) {
+    case .isJoined where itself: "\(waiter) waits for its own end"
+    case .isJoined: "\(waiter) waits for \(owner) to end"
+    case .holds where itself: "\(start)\(which) it holds itself\(use(edge))"
+    case .holds: "\(start)\(which) \(owner) holds\(use(edge))"
     case .standsBefore: "\(start) behind \(owner), which waits to write it"
-    case .isGone, .isJoined: "\(start), which \(owner) held when it ended"
+    case .isGone: "\(start)\(which) is held by \(gone(edge.ownedBy))"
     }
+  }
+
+  /// An owner that ended, or that stayed behind when the process was forked: a report cannot tell.
+  func gone(_ owner: ThreadID?) -> String {
+    let nowhere = "thread that no longer exists in this process"
+    guard let owner, names.threads[owner] != nil else { return "a \(nowhere)" }
+    return "\(names.short(owner)), a \(nowhere)"
   }
 
   /// ` for reading` where the owner of a read-write lock holds it so.
@@ -92,6 +98,6 @@ struct CycleWords {
   func behind(_ count: Int) -> String {
     guard count > 0 else { return "" }
     let them = edges.count == 1 ? "it" : "them"
-    return count == 1 ? "1 more thread waits behind \(them)" : "\(count) more threads wait behind \(them)"
+    return "\(counted(count, "more thread")) wait\(count == 1 ? "s" : "") behind \(them)"
   }
 }

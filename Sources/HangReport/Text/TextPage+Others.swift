@@ -31,6 +31,11 @@ extension TextPage {
       var words = thread.state.rawValue
       if thread.state == .io { words = "in I/O" }
       if let wait = thread.waitsFor { words = "waiting for \(page.names.resource(wait.resource))" }
+      // Which call it is in tells why it stands there.
+      if let top = thread.stack.first, top.runtime, let symbol = top.symbol {
+        words += " in \(cleaned(symbol))"
+        if thread.stack.allSatisfy(\.runtime) { return words }
+      }
       return thread.stack.isEmpty ? words : "\(words) at \(page.site(thread.stack))"
     }
   }
