@@ -95,9 +95,12 @@ struct CycleWords {
       : "\(names.short(edge.thread)) \(waits(edge, for: names.resource(edge.waitsFor))) here"
   }
 
-  func behind(_ count: Int) -> String {
-    guard count > 0 else { return "" }
+  /// `"late" waits behind them`; of several only whether the main thread is among them.
+  func behind(_ victims: [ThreadID]) -> String {
     let them = edges.count == 1 ? "it" : "them"
-    return "\(counted(count, "more thread")) wait\(count == 1 ? "s" : "") behind \(them)"
+    guard victims.count != 1 else { return "\(names.short(victims[0])) waits behind \(them)" }
+    let main = victims.first { names.threads[$0].map(names.isMain) ?? false }
+    let among = main.map { ", \(names.short($0)) among them," } ?? ""
+    return victims.isEmpty ? "" : "\(victims.count) more threads\(among) wait behind \(them)"
   }
 }

@@ -30,12 +30,20 @@ extension TextPage {
     case .isGone:
       let known = edge.ownedBy.map { names.threads[$0] != nil } ?? false
       let owner = known ? names.short(edge.ownedBy) : "The owner"
-      line("  \(owner) took \(lock) at \(taken) and never gave it back: it ended, or a fork left it behind.")
-      line("  Release \(lock) on every way out, for example with defer; take no lock in a forked child.")
+      line(
+        "  \(owner) took \(lock) at \(taken) and never gave it back: it ended, "
+          + "or a fork left it behind.")
+      line(
+        "  Release \(lock) on every way out, for example with defer; take no "
+          + "lock in a forked child.")
     case .holds, .standsBefore:
       if cycle.words.isUpgrade {
-        line("  \(waits) asks to write \(lock), which the same thread took for reading at \(taken).")
-        line("  A read lock does not turn into a write lock: release it first, or write-lock at once.")
+        line(
+          "  \(waits) asks to write \(lock), which the same thread took for "
+            + "reading at \(taken).")
+        line(
+          "  A read lock does not turn into a write lock: release it first, or "
+            + "write-lock at once.")
       } else {
         line("  \(waits) takes \(lock) again in the thread that took it at \(taken).")
         let isMutex = names.resources[edge.waitsFor]?.kind == .mutex
@@ -52,7 +60,8 @@ extension TextPage {
     for index in edges.indices
     where relations[index] == .isJoined && !cycle.elision.hidden.contains(index) {
       let (joiner, joined) = (names.short(edges[index].thread), names.short(edges[index].ownedBy))
-      let waits = "  \(joiner) waits at \(place(waitStack(cycle, edges[index]))) for \(joined) to end"
+      let site = place(waitStack(cycle, edges[index]))
+      let waits = "  \(joiner) waits at \(site) for \(joined) to end"
       let before = cycle.words.edge(before: index)
       if case .holds = cycle.words.relation(before) {
         let lock = style.lock(cycle.letter(before.waitsFor))
@@ -93,7 +102,9 @@ extension TextPage {
     }
     let (first, then) = sites[0]
     if edges.count > 2, sites.allSatisfy({ $0 == (first, then) }) {
-      line("  All \(edges.count) threads run the same lines: one lock at \(first), the next at \(then).")
+      line(
+        "  All \(edges.count) threads run the same lines: one lock at \(first), "
+          + "the next at \(then).")
       line("  Let them all take their locks in one order, for example by index or by address.")
       return
     }

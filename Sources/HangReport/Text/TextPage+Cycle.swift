@@ -27,8 +27,17 @@ struct CyclePage {
     return number < 26 ? last : letters(number / 26 - 1) + last
   }
 
+  var victims: [ThreadID] {
+    let guilty = Set(finding.cycle.map(\.thread))
+    return finding.threads.filter { !guilty.contains($0) }
+  }
+
   func letter(_ lock: ResourceID) -> String { letters[lock] ?? words.names.resource(lock) }
   func hasLetter(_ lock: ResourceID) -> Bool { letters[lock] != nil }
+}
+
+private func sentenceCase(_ text: String) -> String {
+  text.prefix(1).uppercased() + text.dropFirst()
 }
 
 extension TextPage {
@@ -64,10 +73,10 @@ extension TextPage {
       sentence =
         "\(edges.count) threads, from \(first) to \(last), wait for each other in a circle"
     }
-    let behind = words.behind(cycle.finding.threads.count - edges.count)
+    let behind = words.behind(cycle.victims)
     let certainty = cycle.finding.certainty == .possible ? "possible " : ""
     return "hangcheck: \(certainty)DEADLOCK in \(names.program): \(sentence)."
-      + (behind.isEmpty ? "" : " \(behind).")
+      + (behind.isEmpty ? "" : " \(sentenceCase(behind)).")
   }
 
   /// The threads one below the other, an arrow for each wait, and a line on the left that closes the circle.

@@ -58,9 +58,8 @@ extension TextPage {
     let seconds = cycle.words.hold(edge.ownedBy, edge.waitsFor)?.seconds
     let time = seconds.map { " \(Self.duration($0)) ago" } ?? ""
     let lock = style.lock(cycle.letter(edge.waitsFor))
-    write(
-      holdStack(cycle, edge), indent: "  ", start: "took \(lock)\(cycle.words.use(edge))\(time) at ",
-      callers: callers)
+    let start = "took \(lock)\(cycle.words.use(edge))\(time) at "
+    write(holdStack(cycle, edge), indent: "  ", start: start, callers: callers)
   }
 
   private mutating func writeOtherHolds(_ thread: ThreadID, besides lock: ResourceID) {

@@ -2,9 +2,8 @@ internal import WaitForGraph
 
 extension TextPage {
   /// Threads that are stuck, but through no fault of their own.
-  mutating func writeVictims(_ finding: Finding, _ cycle: CyclePage) {
-    let guilty = Set(finding.cycle.map(\.thread))
-    let victims = finding.threads.filter { !guilty.contains($0) }
+  mutating func writeVictims(_ cycle: CyclePage) {
+    let victims = cycle.victims
     guard !victims.isEmpty else { return }
     line()
     line(style.heading("Waiting behind"))

@@ -81,7 +81,7 @@ struct TextPage {
       writePicture(cycle)
       writeMembers(cycle)
       writeAdvice(cycle)
-      writeVictims(finding, cycle)
+      writeVictims(cycle)
       return
     }
     let title = finding.kind.title + (finding.certainty == .possible ? " (possible)" : "")
