@@ -187,7 +187,7 @@ import WaitForGraph
 
         What to change
           "gone" took A at take() of app and never gave it back: it ended, or a fork left it behind.
-          Release A on every way out, for example with defer; take no lock in a forked child.
+          Release A on every way out, for example with defer; in a forked child, lock nothing before exec.
 
         Waiting behind
           "late" (tid 4713) for A at main.swift:15 in b()
@@ -268,6 +268,31 @@ import WaitForGraph
         "hangcheck: DEADLOCK in app (pid 4711): "
           + "\"up\" waits to write a read-write lock that it holds for reading itself.\n"))
     #expect(text.contains("main.swift:15 asks to write A, which the same thread took for reading"))
+  }
+
+  @Test("two upgraders: the one behind is at fault as well, and the text says so")
+  func twoUpgraders() {
+    var made = Fixture()
+    made.resource(1, .rwlock)
+    for (id, name) in [(1, "one"), (2, "two")] {
+      made.thread(
+        id, name, holds: [(1, .shared, made.stack("a()", 14))],
+        waits: (1, .exclusive, made.stack("b()", 15)))
+    }
+    #expect(
+      made.text().contains(
+        "Waiting behind\n  \"two\" (tid 4713) for A, which it holds itself, at main.swift:15"))
+  }
+
+  @Test("an owner that nobody knows")
+  func unknownOwner() {
+    var report = Fixture.selfDeadlock.report
+    report.findings[0].cycle[0].ownedBy = nil
+    report.threads[0].holds = []
+    let text = render(report)
+    #expect(text.contains("thread 4712 waits for a mutex that an unknown thread holds."))
+    #expect(text.contains("Find who holds A"))
+    #expect(!text.contains("no longer exists"))
   }
 
   @Test("other kinds of finding, and none")

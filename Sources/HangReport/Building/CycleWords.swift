@@ -17,8 +17,8 @@ struct CycleWords {
 
   func relation(_ edge: Finding.Edge) -> Relation {
     if names.resources[edge.waitsFor]?.kind == .thread { return .isJoined }
-    // The only edge of a cycle comes back to its own thread.
-    if edges.count == 1, edge.ownedBy != edge.thread { return .isGone }
+    // The only edge of a cycle comes back to its own thread, unless nobody is left to come back from.
+    if isOpen, edge.ownedBy != nil { return .isGone }
     let hold = hold(edge.ownedBy, edge.waitsFor)
     if hold == nil, let owner = edge.ownedBy.flatMap({ names.threads[$0] }),
       owner.waitsFor?.resource == edge.waitsFor
@@ -27,6 +27,9 @@ struct CycleWords {
     }
     return .holds(hold?.mode)
   }
+
+  /// One edge that does not close: its owner is gone, or not known.
+  var isOpen: Bool { edges.count == 1 && edges[0].ownedBy != edges[0].thread }
 
   func hold(_ thread: ThreadID?, _ resource: ResourceID) -> Thread.Hold? {
     thread.flatMap { names.threads[$0] }?.holds.first { $0.resource == resource }
@@ -44,7 +47,8 @@ struct CycleWords {
   }
 
   var isUpgrade: Bool {
-    edges.count == 1 && edges[0].mode == .exclusive && relation(edges[0]) == .holds(.shared)
+    edges.count == 1 && !isOpen && edges[0].mode == .exclusive
+      && relation(edges[0]) == .holds(.shared)
   }
 
   /// `waits for …`, or what it wants to do with a read-write lock.

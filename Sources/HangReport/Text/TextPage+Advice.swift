@@ -34,9 +34,12 @@ extension TextPage {
         "  \(owner) took \(lock) at \(taken) and never gave it back: it ended, "
           + "or a fork left it behind.")
       line(
-        "  Release \(lock) on every way out, for example with defer; take no "
-          + "lock in a forked child.")
+        "  Release \(lock) on every way out, for example with defer; "
+          + "in a forked child, lock nothing before exec.")
     case .holds, .standsBefore:
+      guard !cycle.words.isOpen else {
+        return line("  Find who holds \(lock) and does not give it back: this report cannot tell.")
+      }
       if cycle.words.isUpgrade {
         line(
           "  \(waits) asks to write \(lock), which the same thread took for "

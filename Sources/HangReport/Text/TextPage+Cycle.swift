@@ -51,7 +51,7 @@ extension TextPage {
     switch edges.count {
     case 1 where words.isUpgrade:
       sentence = "\(first) waits to write a read-write lock that it holds for reading itself"
-    case 1 where locksOnly:
+    case 1 where locksOnly && !words.isOpen:
       sentence = "\(first) waits for a \(names.kind(edges[0].waitsFor)) that it already holds"
     case 1:
       sentence = words.clause(edges[0], what: "a " + names.kind(edges[0].waitsFor))
@@ -82,8 +82,7 @@ extension TextPage {
   /// The threads one below the other, an arrow for each wait, and a line on the left that closes the circle.
   mutating func writePicture(_ cycle: CyclePage) {
     let (words, edges) = (cycle.words, cycle.words.edges)
-    let isOpen = edges.count == 1 && words.relation(edges[0]) == .isGone
-    let side = isOpen ? " " : "│"
+    let side = words.isOpen ? " " : "│"
     line()
     var hides = false
     for index in edges.indices {
@@ -97,23 +96,21 @@ extension TextPage {
         continue
       }
       let thread = style.thread(names.long(edges[index].thread))
-      line((index == 0 && !isOpen ? "  ┌─▶ " : "  \(side)   ") + thread)
+      line((index == 0 && !words.isOpen ? "  ┌─▶ " : "  \(side)   ") + thread)
       line("  \(side)      │  \(arrow(edges[index], cycle))")
-      if isOpen || index < edges.count - 1 {
+      if words.isOpen || index < edges.count - 1 {
         let hidden = cycle.elision.hidden.contains(index + 1)
         if !hidden { line("  \(side)      ▼") }
       } else {
         line("  └──────┘")
       }
     }
-    if isOpen {
+    if words.isOpen {
       let owner = edges[0].ownedBy
       let isListed = owner.map { names.threads[$0] != nil } ?? false
-      line(
-        "      "
-          + (isListed
-            ? style.thread(names.long(owner)) + ", which no longer exists in this process"
-            : words.gone(owner)))
+      let name = style.thread(names.long(owner))
+      let gone = isListed ? name + ", which no longer exists in this process" : words.gone(owner)
+      line("      " + (owner == nil ? name : gone))
     }
     writeLegend(cycle)
   }

@@ -8,12 +8,13 @@ extension TextPage {
     line()
     line(style.heading("Waiting behind"))
     writeGroups(victims) { page, id in
-      guard let wait = page.names.threads[id]?.waitsFor else { return "stuck" }
+      guard let thread = page.names.threads[id], let wait = thread.waitsFor else { return "stuck" }
       let resource = page.names.resources[wait.resource]
       let what =
         resource?.kind == .thread
         ? "the end of \(page.names.short(resource?.owners.first))" : cycle.letter(wait.resource)
-      return "for \(what) at \(page.site(wait.stack))"
+      let holdsIt = thread.holds.contains { $0.resource == wait.resource }
+      return "for \(what)\(holdsIt ? ", which it holds itself," : "") at \(page.site(wait.stack))"
     }
   }
 
