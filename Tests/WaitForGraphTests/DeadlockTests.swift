@@ -67,14 +67,16 @@ private let silent = [
 
 private let gone = [
   Situation("1 waits a; 2 holds a gone", "1-a>2 gone"),
-  Situation("5 waits a; 4 waits a; 2 holds a gone; 3 holds x waits a; 6 waits x",
+  Situation(
+    "5 waits a; 4 waits a; 2 holds a gone; 3 holds x waits a; 6 waits x",
     "3-a>2 gone | 4 5 6"),
   Situation("1 timed a; 2 holds a gone"),
   Situation("1 wantsRead w; 2 reads w gone"),
   Situation("1 waits w; 2 reads w gone", "1-w>2 gone"),
   Situation("1 wantsRead w; 3 waits w; 2 reads w gone", "3-w>2 gone | 1"),
   Situation("1 waits a; 2 waits b; 3 holds a holds b gone", "1-a>3 gone", "2-b>3 gone"),
-  Situation("1 holds a waits b; 2 holds b waits a; 3 holds c gone; 4 waits c; 5 waits a",
+  Situation(
+    "1 holds a waits b; 2 holds b waits a; 3 holds c gone; 4 waits c; 5 waits a",
     "1-b>2 2-a>1 | 5", "4-c>3 gone"),
 ]
 

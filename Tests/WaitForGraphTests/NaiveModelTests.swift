@@ -100,7 +100,8 @@ private struct NaiveModel {
       }
       for thread in threads.indices {
         let wanted = digit()
-        if wanted < 3 { threads[thread].wait = .init(resource: ResourceID(wanted), mode: .exclusive) }
+        guard wanted < 3 else { continue }
+        threads[thread].wait = .init(resource: ResourceID(wanted), mode: .exclusive)
       }
       NaiveModel(snapshot: Snapshot(threads: threads, resources: resources)).check("state \(code)")
     }

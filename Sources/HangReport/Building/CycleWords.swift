@@ -17,8 +17,8 @@ struct CycleWords {
 
   func relation(_ edge: Finding.Edge) -> Relation {
     if names.resources[edge.waitsFor]?.kind == .thread { return .isJoined }
-    // The only edge of a cycle comes back to its own thread.
-    if edges.count == 1, edge.ownedBy != edge.thread { return .isGone }
+    // The only edge of a cycle comes back to its own thread, unless nobody is left to come back from.
+    if isOpen, edge.ownedBy != nil { return .isGone }
     let hold = hold(edge.ownedBy, edge.waitsFor)
     if hold == nil, let owner = edge.ownedBy.flatMap({ names.threads[$0] }),
       owner.waitsFor?.resource == edge.waitsFor
@@ -27,6 +27,9 @@ struct CycleWords {
     }
     return .holds(hold?.mode)
   }
+
+  /// One edge that does not close: its owner is gone, or not known.
+  var isOpen: Bool { edges.count == 1 && edges[0].ownedBy != edges[0].thread }
 
   func hold(_ thread: ThreadID?, _ resource: ResourceID) -> Thread.Hold? {
     thread.flatMap { names.threads[$0] }?.holds.first { $0.resource == resource }
@@ -44,7 +47,8 @@ struct CycleWords {
   }
 
   var isUpgrade: Bool {
-    edges.count == 1 && edges[0].mode == .exclusive && relation(edges[0]) == .holds(.shared)
+    edges.count == 1 && !isOpen && edges[0].mode == .exclusive
+      && relation(edges[0]) == .holds(.shared)
   }
 
   /// `waits for …`, or what it wants to do with a read-write lock.
@@ -53,21 +57,27 @@ struct CycleWords {
     return edge.mode == .shared ? "waits to read \(what)" : "waits to write \(what)"
   }
 
-  /// `"a" waits for mutex 0x1, which "b" holds`.
+  /// `"a" waits for mutex 0x1, which "b" holds`; with an article of its own: `… a mutex that "b" holds`.
   func clause(_ edge: Finding.Edge, what: String? = nil) -> String {
     let (waiter, owner) = (names.short(edge.thread), names.short(edge.ownedBy))
-    let relation = relation(edge)
-    guard relation != .isJoined else {
-      return edge.thread == edge.ownedBy
-        ? "\(waiter) waits for its own end" : "\(waiter) waits for \(owner) to end"
-    }
+    let itself = edge.thread == edge.ownedBy
+    let which = what == nil ? ", which" : " that"
     let start = "\(waiter) \(waits(edge, for: what ?? names.resource(edge.waitsFor)))"
-    if edge.thread == edge.ownedBy { return "\(start), which it holds itself\(use(edge))" }
-    return switch relation {
-    case .holds: "\(start), which \(owner) holds\(use(edge))"
+    return switch relation(edge) {
+    case .isJoined where itself: "\(waiter) waits for its own end"
+    case .isJoined: "\(waiter) waits for \(owner) to end"
+    case .holds where itself: "\(start)\(which) it holds itself\(use(edge))"
+    case .holds: "\(start)\(which) \(owner) holds\(use(edge))"
     case .standsBefore: "\(start) behind \(owner), which waits to write it"
-    case .isGone, .isJoined: "\(start), which \(owner) held when it ended"
+    case .isGone: "\(start)\(which) is held by \(gone(edge.ownedBy))"
     }
+  }
+
+  /// An owner that ended, or that stayed behind when the process was forked: a report cannot tell.
+  func gone(_ owner: ThreadID?) -> String {
+    let nowhere = "thread that no longer exists in this process"
+    guard let owner, names.threads[owner] != nil else { return "a \(nowhere)" }
+    return "\(names.short(owner)), a \(nowhere)"
   }
 
   /// ` for reading` where the owner of a read-write lock holds it so.
@@ -89,9 +99,12 @@ struct CycleWords {
       : "\(names.short(edge.thread)) \(waits(edge, for: names.resource(edge.waitsFor))) here"
   }
 
-  func behind(_ count: Int) -> String {
-    guard count > 0 else { return "" }
+  /// `"late" waits behind them`; of several only whether the main thread is among them.
+  func behind(_ victims: [ThreadID]) -> String {
     let them = edges.count == 1 ? "it" : "them"
-    return count == 1 ? "1 more thread waits behind \(them)" : "\(count) more threads wait behind \(them)"
+    guard victims.count != 1 else { return "\(names.short(victims[0])) waits behind \(them)" }
+    let main = victims.first { names.threads[$0].map(names.isMain) ?? false }
+    let among = main.map { ", \(names.short($0)) among them," } ?? ""
+    return victims.isEmpty ? "" : "\(victims.count) more threads\(among) wait behind \(them)"
   }
 }

@@ -38,7 +38,7 @@ public struct DeadlockFinding: Sendable {
     let resources = words.edges.map(\.waitsFor).filter { seen.insert($0).inserted }
     return Finding(
       kind: .deadlock, severity: .error, certainty: .certain,
-      message: MessageBuilder.message(words, victims: deadlock.victims.count), cycle: words.edges,
+      message: MessageBuilder.message(words, victims: deadlock.victims), cycle: words.edges,
       threads: words.edges.map(\.thread) + deadlock.victims, resources: resources,
       evidence: evidence, fingerprint: Fingerprint.cycle(.deadlock, steps), time: time)
   }

@@ -17,10 +17,10 @@ public struct MessageBuilder: Sendable {
   public func message(for deadlock: Deadlock) -> String {
     let names = Names(threads: threads, resources: resources, process: process)
     let words = CycleWords(names: names, edges: deadlock.reportEdges)
-    return Self.message(words, victims: deadlock.victims.count)
+    return Self.message(words, victims: deadlock.victims)
   }
 
-  static func message(_ words: CycleWords, victims: Int) -> String {
+  static func message(_ words: CycleWords, victims: [ThreadID]) -> String {
     var clauses: [String] = []
     let elided = Elision(words.edges.count)
     for index in words.edges.indices {
@@ -29,7 +29,7 @@ public struct MessageBuilder: Sendable {
       }
       if !elided.hidden.contains(index) { clauses.append(words.clause(words.edges[index])) }
     }
-    if victims > 0 { clauses.append(words.behind(victims)) }
+    if !victims.isEmpty { clauses.append(words.behind(victims)) }
     return clauses.joined(separator: "; ")
   }
 }

@@ -38,7 +38,7 @@ struct Names {
   /// `"cancel"`, `main thread` or `thread 4712`; the tid is added where two threads share a name.
   func short(_ id: ThreadID?) -> String {
     guard let id else { return "an unknown thread" }
-    guard let thread = threads[id] else { return "a thread that has ended" }
+    guard let thread = threads[id] else { return "an unlisted thread" }
     if let name = quoted[id] { return name }
     if isMain(thread) {
       guard let pid = thread.pid, pids.count > 1 else { return "main thread" }

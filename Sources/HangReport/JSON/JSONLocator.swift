@@ -8,7 +8,7 @@ struct JSONLocator {
   }
   struct Place: Equatable {
     var line: Int
-    /// The value as it stands there, shortened.
+    /// The value as it stands there, shortened; of a list or an object only that it is one.
     var text: String
   }
   struct Fault: Equatable {
@@ -37,10 +37,13 @@ struct JSONLocator {
     var scanner = Scanner(bytes: bytes, target: path)
     scanner.scan()
     return scanner.found.map { range in
-      let text = String(decoding: bytes[range].prefix(60), as: UTF8.self)
-      let first = text.prefix { $0 != "\n" }
-      return Place(
-        line: line(at: range.lowerBound), text: first.count < text.count ? first + " …" : text)
+      let text =
+        switch bytes[range.lowerBound] {
+        case UInt8(ascii: "["): "a list"
+        case UInt8(ascii: "{"): "an object"
+        default: String(decoding: bytes[range].prefix(60), as: UTF8.self)
+        }
+      return Place(line: line(at: range.lowerBound), text: text)
     }
   }
 
@@ -60,7 +63,6 @@ private struct Scanner {
   private struct Level {
     var isObject: Bool
     var count = 0
-    var start: Int
     /// How many steps of the target's path are matched outside of this level; nil when off the path.
     var matched: Int?
   }
@@ -97,7 +99,7 @@ private struct Scanner {
     let start = at
     switch peek {
     case UInt8(ascii: "{")?, UInt8(ascii: "[")?:
-      levels.append(Level(isObject: peek == UInt8(ascii: "{"), start: at, matched: matched))
+      levels.append(Level(isObject: peek == UInt8(ascii: "{"), matched: matched))
       at += 1
     case UInt8(ascii: "\"")?:
       _ = string()
@@ -111,7 +113,7 @@ private struct Scanner {
       }
     }
     if matched != nil, matched == target?.count, fault == nil {
-      found = start..<(levels.last?.start == start ? min(start + 60, bytes.count) : at)
+      found = start..<at
     }
   }
 
@@ -130,7 +132,7 @@ private struct Scanner {
     guard let level = levels.last else { return nil }
     if level.count > 0 {
       guard peek == UInt8(ascii: ",") else {
-        fail(peek == nil ? "the text ends too early" : "a comma is missing here")
+        fail(peek == nil ? "the text ends too early" : "a comma is missing here", before: true)
         return nil
       }
       at += 1
@@ -180,7 +182,11 @@ private struct Scanner {
   private mutating func skipSpace() {
     while let byte = peek, JSONLocator.isSpace(byte) { at += 1 }
   }
-  private mutating func fail(_ reason: String) {
-    if fault == nil { fault = (at, reason) }
+  /// What is missing is missed where the value before it ended, often on the line before.
+  private mutating func fail(_ reason: String, before: Bool = false) {
+    guard fault == nil else { return }
+    var offset = at
+    while before, offset > 0, JSONLocator.isSpace(bytes[offset - 1]) { offset -= 1 }
+    fault = (offset, reason)
   }
 }

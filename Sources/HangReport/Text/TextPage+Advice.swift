@@ -28,17 +28,32 @@ extension TextPage {
     case .isJoined:
       line("  A thread cannot wait for its own end, as it does at \(waits).")
     case .isGone:
-      line("  \(names.short(edge.ownedBy)) took \(lock) at \(taken) and ended, or was left behind by a fork,")
-      line("  without giving it back: release it on every way out, for example with defer.")
+      let known = edge.ownedBy.map { names.threads[$0] != nil } ?? false
+      let owner = known ? names.short(edge.ownedBy) : "The owner"
+      line(
+        "  \(owner) took \(lock) at \(taken) and never gave it back: it ended, "
+          + "or a fork left it behind.")
+      line(
+        "  Release \(lock) on every way out, for example with defer; "
+          + "in a forked child, lock nothing before exec.")
     case .holds, .standsBefore:
+      guard !cycle.words.isOpen else {
+        return line("  Find who holds \(lock) and does not give it back: this report cannot tell.")
+      }
       if cycle.words.isUpgrade {
-        line("  \(waits) asks to write \(lock), which the same thread has held for reading since \(taken).")
-        line("  A read lock does not turn into a write lock: release it first, or lock for writing at once.")
+        line(
+          "  \(waits) asks to write \(lock), which the same thread took for "
+            + "reading at \(taken).")
+        line(
+          "  A read lock does not turn into a write lock: release it first, or "
+            + "write-lock at once.")
       } else {
         line("  \(waits) takes \(lock) again in the thread that took it at \(taken).")
-        let recursive =
-          names.resources[edge.waitsFor]?.kind == .mutex ? ", or use a recursive lock" : ""
-        line("  Release it first, call code that expects it to be held\(recursive).")
+        let isMutex = names.resources[edge.waitsFor]?.kind == .mutex
+        line(
+          isMutex
+            ? "  Release it first, call code that expects it to be held, or use a recursive lock."
+            : "  Release it first, or call code that expects it to be held.")
       }
     }
   }
@@ -48,14 +63,15 @@ extension TextPage {
     for index in edges.indices
     where relations[index] == .isJoined && !cycle.elision.hidden.contains(index) {
       let (joiner, joined) = (names.short(edges[index].thread), names.short(edges[index].ownedBy))
-      let waits = "  \(joiner) waits at \(place(waitStack(cycle, edges[index]))) for \(joined) to end"
+      let site = place(waitStack(cycle, edges[index]))
+      let waits = "  \(joiner) waits at \(site) for \(joined) to end"
       let before = cycle.words.edge(before: index)
       if case .holds = cycle.words.relation(before) {
         let lock = style.lock(cycle.letter(before.waitsFor))
-        line("\(waits)")
-        line("  while it holds \(lock), taken at \(place(holdStack(cycle, before))): release \(lock) before that wait,")
+        line(waits)
+        line("  while it holds \(lock), taken at \(place(holdStack(cycle, before))).")
         let needs = edges.count == 2 ? joined : "what \(joined) waits for"
-        line("  because \(needs) needs it.")
+        line("  Release \(lock) before that wait: \(needs) needs it to go on.")
       } else {
         line("\(waits), which in turn cannot end before \(joiner) goes on.")
       }
@@ -89,8 +105,10 @@ extension TextPage {
     }
     let (first, then) = sites[0]
     if edges.count > 2, sites.allSatisfy({ $0 == (first, then) }) {
-      line("  All \(edges.count) threads run the same lines: they take one lock at \(first), then the next at \(then).")
-      line("  Take the lock that comes first in an order that is the same for all threads, for example by index.")
+      line(
+        "  All \(edges.count) threads run the same lines: one lock at \(first), "
+          + "the next at \(then).")
+      line("  Let them all take their locks in one order, for example by index or by address.")
       return
     }
     line("  Take the locks in one order everywhere:")

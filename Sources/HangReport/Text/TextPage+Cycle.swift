@@ -27,71 +27,90 @@ struct CyclePage {
     return number < 26 ? last : letters(number / 26 - 1) + last
   }
 
+  var victims: [ThreadID] {
+    let guilty = Set(finding.cycle.map(\.thread))
+    return finding.threads.filter { !guilty.contains($0) }
+  }
+
   func letter(_ lock: ResourceID) -> String { letters[lock] ?? words.names.resource(lock) }
   func hasLetter(_ lock: ResourceID) -> Bool { letters[lock] != nil }
+}
+
+private func sentenceCase(_ text: String) -> String {
+  text.prefix(1).uppercased() + text.dropFirst()
 }
 
 extension TextPage {
   func verdict(_ cycle: CyclePage) -> String {
     let (words, edges) = (cycle.words, cycle.words.edges)
-    var sentence: String
-    let locksOnly = edges.allSatisfy { if case .holds = words.relation($0) { true } else { false } }
-    if words.isUpgrade {
+    let first = names.short(edges[0].thread)
+    let locksOnly = edges.allSatisfy {
+      if case .holds = words.relation($0) { true } else { false }
+    }
+    let sentence: String
+    switch edges.count {
+    case 1 where words.isUpgrade:
+      sentence = "\(first) waits to write a read-write lock that it holds for reading itself"
+    case 1 where locksOnly && !words.isOpen:
+      sentence = "\(first) waits for a \(names.kind(edges[0].waitsFor)) that it already holds"
+    case 1:
+      sentence = words.clause(edges[0], what: "a " + names.kind(edges[0].waitsFor))
+    case 2 where edges[0].waitsFor == edges[1].waitsFor:
+      let kind = names.kind(edges[0].waitsFor)
       sentence =
-        "\(names.short(edges[0].thread)) waits to write a read-write lock that it holds for reading itself"
-    } else if edges.count == 1, edges[0].thread == edges[0].ownedBy, locksOnly {
-      sentence =
-        "\(names.short(edges[0].thread)) waits for a \(names.kind(edges[0].waitsFor)) that it already holds"
-    } else if edges.count == 2, locksOnly, edges[0].waitsFor != edges[1].waitsFor {
+        words.clause(edges[0], what: "a " + kind) + ", and "
+        + words.clause(edges[1], what: "the same " + kind)
+    case 2 where locksOnly:
       sentence =
         "\(names.list(edges.map(\.thread))) each hold a lock that the other waits for"
-    } else if edges.count <= 2 {
-      sentence = edges.map {
-        words.clause($0, what: "a " + names.kind($0.waitsFor))
-      }.joined(separator: ", and ")
-    } else if edges.count <= 4 {
+    case 2:
+      sentence = edges.map { words.clause($0, what: "a " + names.kind($0.waitsFor)) }
+        .joined(separator: ", and ")
+    case 3, 4:
       sentence = "\(names.list(edges.map(\.thread))) wait for each other in a circle"
-    } else {
+    default:
+      let last = names.short(edges[edges.count - 1].thread)
       sentence =
-        "\(edges.count) threads, from \(names.short(edges[0].thread)) "
-        + "to \(names.short(edges[edges.count - 1].thread)), wait for each other in a circle"
+        "\(edges.count) threads, from \(first) to \(last), wait for each other in a circle"
     }
-    let behind = words.behind(cycle.finding.threads.count - edges.count)
-    let program = cleaned(fileName(report.process.executable))
+    let behind = words.behind(cycle.victims)
     let certainty = cycle.finding.certainty == .possible ? "possible " : ""
-    return "hangcheck: \(certainty)DEADLOCK in \(program) (pid \(report.process.pid)): \(sentence)."
-      + (behind.isEmpty ? "" : " \(behind).")
+    return "hangcheck: \(certainty)DEADLOCK in \(names.program): \(sentence)."
+      + (behind.isEmpty ? "" : " \(sentenceCase(behind)).")
   }
 
   /// The threads one below the other, an arrow for each wait, and a line on the left that closes the circle.
   mutating func writePicture(_ cycle: CyclePage) {
     let (words, edges) = (cycle.words, cycle.words.edges)
-    let isOpen = edges.count == 1 && words.relation(edges[0]) == .isGone
-    let side = isOpen ? " " : "│"
+    let side = words.isOpen ? " " : "│"
     line()
     var hides = false
     for index in edges.indices {
       guard !cycle.elision.hidden.contains(index) else {
         if !hides {
-          line("  \(side)      ⋮  \(cycle.elision.hidden.count) more threads, each waiting for the next")
+          let count = cycle.elision.hidden.count
+          line("  \(side)      ⋮  \(count) more threads, each waiting for the next")
           line("  \(side)      ▼")
         }
         hides = true
         continue
       }
       let thread = style.thread(names.long(edges[index].thread))
-      line((index == 0 && !isOpen ? "  ┌─▶ " : "  \(side)   ") + thread)
+      line((index == 0 && !words.isOpen ? "  ┌─▶ " : "  \(side)   ") + thread)
       line("  \(side)      │  \(arrow(edges[index], cycle))")
-      if isOpen || index < edges.count - 1 {
+      if words.isOpen || index < edges.count - 1 {
         let hidden = cycle.elision.hidden.contains(index + 1)
         if !hidden { line("  \(side)      ▼") }
       } else {
         line("  └──────┘")
       }
     }
-    if isOpen {
-      let name = style.thread(names.long(edges[0].ownedBy))
-      line("      \(name)" + (names.threads[edges[0].ownedBy ?? ThreadID(-1)] == nil ? "" : ", which has ended"))
+    if words.isOpen {
+      let owner = edges[0].ownedBy
+      let isListed = owner.map { names.threads[$0] != nil } ?? false
+      let name = style.thread(names.long(owner))
+      let gone = isListed ? name + ", which no longer exists in this process" : words.gone(owner)
+      line("      " + (owner == nil ? name : gone))
     }
     writeLegend(cycle)
   }

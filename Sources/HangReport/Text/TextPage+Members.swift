@@ -2,13 +2,31 @@ internal import WaitForGraph
 
 extension TextPage {
   /// For each thread of the cycle: what it took, what it waits for, and from where.
+  ///
+  /// Of a long cycle one thread stands for all that do the same at the same places.
   mutating func writeMembers(_ cycle: CyclePage) {
-    let hidden = options.verbose ? 0..<0 : cycle.elision.hidden
-    for index in cycle.words.edges.indices {
-      if index == hidden.lowerBound, !hidden.isEmpty { writeHiddenMembers(cycle, hidden) }
-      if !hidden.contains(index) { writeMember(cycle, index) }
+    let indices = cycle.words.edges.indices
+    if cycle.elision.hidden.isEmpty || options.verbose {
+      for index in indices { writeMember(cycle, index) }
+    } else {
+      var alike: [String: [Int]] = [:]
+      for index in indices { alike[step(cycle, index), default: []].append(index) }
+      let groups = alike.values.sorted { $0[0] < $1[0] }
+      for group in groups.prefix(Elision.most) {
+        writeMember(cycle, group[0])
+        if group.count > 1 {
+          line("… \(counted(group.count - 1, "more thread")) of the circle at the same places")
+        }
+      }
+      let rest = groups.dropFirst(Elision.most).reduce(0) { $0 + $1.count }
+      if rest > 0 {
+        line()
+        line("… \(counted(rest, "more thread")) of the circle at other places")
+      }
     }
-    guard let gone = cycle.words.edges.first, cycle.words.relation(gone) == .isGone else { return }
+    guard let gone = cycle.words.edges.first, cycle.words.relation(gone) == .isGone,
+      !holdStack(cycle, gone).isEmpty
+    else { return }
     line()
     line(style.thread(names.long(gone.ownedBy)))
     writeHold(cycle, gone)
@@ -40,9 +58,8 @@ extension TextPage {
     let seconds = cycle.words.hold(edge.ownedBy, edge.waitsFor)?.seconds
     let time = seconds.map { " \(Self.duration($0)) ago" } ?? ""
     let lock = style.lock(cycle.letter(edge.waitsFor))
-    write(
-      holdStack(cycle, edge), indent: "  ", start: "took \(lock)\(cycle.words.use(edge))\(time) at ",
-      callers: callers)
+    let start = "took \(lock)\(cycle.words.use(edge))\(time) at "
+    write(holdStack(cycle, edge), indent: "  ", start: start, callers: callers)
   }
 
   private mutating func writeOtherHolds(_ thread: ThreadID, besides lock: ResourceID) {
@@ -56,28 +73,11 @@ extension TextPage {
     if others.count > most { line("  and holds \(counted(others.count - most, "more lock"))") }
   }
 
-  private mutating func writeHiddenMembers(_ cycle: CyclePage, _ hidden: Range<Int>) {
-    line()
-    var order: [String] = []
-    var counts: [String: Int] = [:]
-    for index in hidden {
-      let words = step(cycle, index)
-      if counts[words] == nil { order.append(words) }
-      counts[words, default: 0] += 1
-    }
-    for words in order.prefix(12) {
-      line("… \(counted(counts[words] ?? 0, "more thread")) that \(words)")
-    }
-    if order.count > 12 { line("… and \(counted(order.count - 12, "other pair")) of places") }
-  }
-
   /// Where a member takes the one and where it waits for the other, without names.
-  func step(_ cycle: CyclePage, _ index: Int) -> String {
+  private func step(_ cycle: CyclePage, _ index: Int) -> String {
     let edge = cycle.words.edges[index]
     let before = cycle.words.edge(before: index)
-    let wait = "waits at \(place(waitStack(cycle, edge)))"
-    guard case .holds = cycle.words.relation(before) else { return wait }
-    return "took its lock at \(place(holdStack(cycle, before))) and \(wait)"
+    return "\(site(holdStack(cycle, before)))\n\(site(waitStack(cycle, edge)))"
   }
 
   private func callers(_ stack: [Frame]) -> [Frame] {

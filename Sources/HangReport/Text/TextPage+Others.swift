@@ -2,19 +2,19 @@ internal import WaitForGraph
 
 extension TextPage {
   /// Threads that are stuck, but through no fault of their own.
-  mutating func writeVictims(_ finding: Finding, _ cycle: CyclePage) {
-    let guilty = Set(finding.cycle.map(\.thread))
-    let victims = finding.threads.filter { !guilty.contains($0) }
+  mutating func writeVictims(_ cycle: CyclePage) {
+    let victims = cycle.victims
     guard !victims.isEmpty else { return }
     line()
     line(style.heading("Waiting behind"))
     writeGroups(victims) { page, id in
-      guard let wait = page.names.threads[id]?.waitsFor else { return "stuck" }
+      guard let thread = page.names.threads[id], let wait = thread.waitsFor else { return "stuck" }
       let resource = page.names.resources[wait.resource]
       let what =
         resource?.kind == .thread
         ? "the end of \(page.names.short(resource?.owners.first))" : cycle.letter(wait.resource)
-      return "for \(what) at \(page.site(wait.stack))"
+      let holdsIt = thread.holds.contains { $0.resource == wait.resource }
+      return "for \(what)\(holdsIt ? ", which it holds itself," : "") at \(page.site(wait.stack))"
     }
   }
 
@@ -31,6 +31,11 @@ extension TextPage {
       var words = thread.state.rawValue
       if thread.state == .io { words = "in I/O" }
       if let wait = thread.waitsFor { words = "waiting for \(page.names.resource(wait.resource))" }
+      // Which call it is in tells why it stands there.
+      if let top = thread.stack.first, top.runtime, let symbol = top.symbol {
+        words += " in \(cleaned(symbol))"
+        if thread.stack.allSatisfy(\.runtime) { return words }
+      }
       return thread.stack.isEmpty ? words : "\(words) at \(page.site(thread.stack))"
     }
   }

@@ -40,7 +40,8 @@ extension TextPage {
     if let folder = options.folder, folder != "/", file.hasPrefix(folder + "/") {
       path = String(file.dropFirst(folder.count + 1))
     }
-    return cleaned(path) + (frame.line.map { ":\($0)" } ?? "")
+    // DWARF's line 0 is code that the compiler made up.
+    return cleaned(path) + (frame.line.map { $0 > 0 ? ":\($0)" : "" } ?? "")
   }
 
   /// The site with its source line, and who called it.

@@ -59,9 +59,9 @@ struct TextPage {
   }
 
   mutating func write() {
-    let order = Finding.Severity.allCases
+    let rank: [Finding.Severity: Int] = [.note: 0, .warning: 1, .error: 2]
     let findings = report.findings.enumerated().sorted {
-      let (a, b) = (order.firstIndex(of: $0.element.severity)!, order.firstIndex(of: $1.element.severity)!)
+      let (a, b) = (rank[$0.element.severity] ?? 0, rank[$1.element.severity] ?? 0)
       return (b, $0.offset) < (a, $1.offset)
     }
     for (position, finding) in findings.enumerated() {
@@ -81,12 +81,11 @@ struct TextPage {
       writePicture(cycle)
       writeMembers(cycle)
       writeAdvice(cycle)
-      writeVictims(finding, cycle)
+      writeVictims(cycle)
       return
     }
     let title = finding.kind.title + (finding.certainty == .possible ? " (possible)" : "")
-    let program = cleaned(fileName(report.process.executable))
-    let head = "hangcheck: \(title) in \(program) (pid \(report.process.pid)): "
+    let head = "hangcheck: \(title) in \(names.program): "
     line((finding.severity == .note ? style.plain : style.bad)(head + cleaned(finding.message)))
     if !finding.cycle.isEmpty { writePicture(cycle) }
     for evidence in finding.evidence {
