@@ -67,6 +67,7 @@ hck_arena *hck_arena_make(int *fd_out) {
     arena->chunks_end = size;
     arena->base = (uint64_t)p;
     arena->tid_offset = hck_tid_offset();
+    arena->clock = (uint32_t)(hck_monotonic_ns() / 1000000);
     __atomic_store_n(&arena->magic, HCK_MAGIC, __ATOMIC_RELEASE);
     if (fd_out) { *fd_out = fd; }
     return arena;
@@ -198,7 +199,7 @@ size_t hck_mutex_kind_offset(void) { return offsetof(pthread_mutex_t, __data.__k
 size_t hck_mutex_size(void) { return sizeof(pthread_mutex_t); }
 size_t hck_rwlock_writer_offset(void) { return offsetof(pthread_rwlock_t, __data.__cur_writer); }
 size_t hck_rwlock_readers_offset(void) { return offsetof(pthread_rwlock_t, __data.__readers); }
-size_t hck_rwlock_flags_offset(void) { return offsetof(pthread_rwlock_t, __data.__flags); }
+size_t hck_rwlock_shared_offset(void) { return offsetof(pthread_rwlock_t, __data.__shared); }
 size_t hck_rwlock_size(void) { return sizeof(pthread_rwlock_t); }
 
 int hck_ptrace_seize(int tid) { return ptrace(PTRACE_SEIZE, tid, NULL, NULL) == 0 ? 0 : errno; }

@@ -44,7 +44,7 @@ final class DeadlockWatch {
   /// Nanoseconds between the two looks that must agree.
   static let secondLook: UInt64 = 20_000_000
   /// The same where the owner is gone: a slow exit, or a thread that is about to unlock in its place, gets this long.
-  static let secondLookAtGoneOwner: UInt64 = 500_000_000
+  static let secondLookAtGoneOwner: UInt64 = 1_000_000_000
 
   init(pid: ProcessID, arena: Arena) {
     self.arena = arena

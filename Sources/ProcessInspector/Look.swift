@@ -70,7 +70,11 @@ struct LookBuilder {
     var live: [KernelThreadID: Int] = [:]
     func isListed(_ tid: KernelThreadID) -> Bool { live[tid] != nil }
     if asksKernel {
-      for tid in files.threads() { live[tid] = append(tid, isAlive: true) }
+      for tid in files.threads() {
+        // Only the first thread can have ended and still be listed: the process keeps its id.
+        if tid.rawValue == files.pid.rawValue && !files.isAlive(tid) { continue }
+        live[tid] = append(tid, isAlive: true)
+      }
     }
     for record in records.sorted(by: { $0.tid < $1.tid }) {
       if record.hasExited || (asksKernel && !isListed(record.tid)) {
@@ -107,7 +111,9 @@ struct LookBuilder {
     guard case .call(202, let address) = state else { return nil }
     func lies(in start: UInt64, _ size: Int) -> Bool { address >= start && address - start < UInt64(size) }
     switch wait.key.kind {
-    case HCK_MUTEX.rawValue: return lies(in: wait.key.address, hck_mutex_size()) ? wait : nil
+    case HCK_MUTEX.rawValue:
+      if lies(in: wait.key.address, hck_mutex_size()) { return wait }
+      return MutexMemory(memory, wait.key.address)?.inheritsPriority == true ? wait : nil
     case HCK_RWLOCK.rawValue: return lies(in: wait.key.address, hck_rwlock_size()) ? wait : nil
     case HCK_JOIN.rawValue: return lies(in: wait.key.address, 4096) ? wait : nil
     case HCK_CONDITION.rawValue:
@@ -132,10 +138,12 @@ struct LookBuilder {
       switch key.kind {
       case HCK_MUTEX.rawValue:
         let mutex = MutexMemory(memory, key.address)
-        keepOnly(key, owner: mutex?.isLocked == true ? mutex?.owner : nil)
+        keepOnly(
+          key, owner: mutex?.isLocked == true ? mutex?.owner : nil, isShared: mutex?.isShared ?? false)
       case HCK_RWLOCK.rawValue:
         let lock = ReadWriteLockMemory(memory, key.address)
-        keepOnly(key, owner: lock?.writer, readers: lock?.readers ?? 0)
+        keepOnly(
+          key, owner: lock?.writer, readers: lock?.readers ?? 0, isShared: lock?.isShared ?? false)
       case HCK_SPIN.rawValue:
         if memory.word32(key.address) == 1 { drop(key) }
       default: break
@@ -147,7 +155,7 @@ struct LookBuilder {
     for index in holds.indices { holds[index].removeAll { $0.key == key } }
   }
 
-  private mutating func keepOnly(_ key: ResourceKey, owner: KernelThreadID?, readers: Int = 0) {
+  private mutating func keepOnly(_ key: ResourceKey, owner: KernelThreadID?, readers: Int = 0, isShared: Bool) {
     guard let owner else {
       let recorded = holds.joined().filter { $0.key == key && $0.isShared }.count
       if recorded > readers || readers == 0 {
@@ -162,14 +170,12 @@ struct LookBuilder {
     let same = threads.indices.filter { threads[$0].tid == owner }
     let index =
       same.first { threads[$0].isAlive && hasEntry($0) } ?? same.first { hasEntry($0) }
-      ?? same.first { threads[$0].isAlive } ?? append(owner, isAlive: files.isAlive(owner))
-    let entry = holds[index].last { $0.key == key && !$0.isShared }
+      ?? same.first { threads[$0].isAlive } ?? append(owner, isAlive: files.isAlive(owner) || (isShared && ProcessFiles.exists(owner)))
     let place = holds[index].lastIndex { $0.key == key && !$0.isShared }
     for other in holds.indices where other != index { holds[other].removeAll { $0.key == key } }
-    if let entry, let place {
+    if let place {
       var kept: [RecordedHold] = []
       for (i, hold) in holds[index].enumerated() where hold.key != key || i == place { kept.append(hold) }
-      _ = entry
       holds[index] = kept
     } else {
       holds[index].removeAll { $0.key == key }
