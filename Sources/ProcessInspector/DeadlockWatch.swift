@@ -98,6 +98,12 @@ final class DeadlockWatch {
     return builder.look(slots: nil, asksKernel: true)
   }
 
+  /// What is on record, of a process that has ended.
+  func lastLook(now: UInt64) -> Look {
+    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in waited($0, now: now) }
+    return builder.lookAtRecord()
+  }
+
   private func analyse(slots: [UInt32], now: UInt64) -> [ConfirmedDeadlock] {
     var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in waited($0, now: now) }
     let cheap = builder.look(slots: slots, asksKernel: false)

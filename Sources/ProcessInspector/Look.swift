@@ -65,6 +65,12 @@ struct LookBuilder {
       snapshot: makeSnapshot(), threads: threads, resources: resources, timesRun: timesRun)
   }
 
+  /// What is on record of a process that is gone: neither the kernel nor the locks' memory can be asked any more.
+  mutating func lookAtRecord() -> Look {
+    collect(slots: nil, asksKernel: false)
+    return Look(snapshot: makeSnapshot(), threads: threads, resources: resources, timesRun: [:])
+  }
+
   private mutating func collect(slots: [UInt32]?, asksKernel: Bool) {
     let records = (slots ?? Array(0..<arena.slots)).compactMap { arena.thread($0) }
     var live: [KernelThreadID: Int] = [:]

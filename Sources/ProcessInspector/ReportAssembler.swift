@@ -17,11 +17,16 @@ struct ReportAssembler {
   /// `isRoot`: the process that was started, whose threads carry no pid in the report.
   let isRoot: Bool
 
-  init(files: ProcessFiles, memory: ProcessMemory, arena: Arena, isRoot: Bool) {
+  /// `mappings`: of a process that is gone, as they were last seen.
+  init(
+    files: ProcessFiles, memory: ProcessMemory, arena: Arena, isRoot: Bool, mappings: [Mapping]? = nil
+  ) {
     self.files = files
     self.arena = arena
     self.isRoot = isRoot
-    let images = ImageMap(files.mappings(), pid: files.pid.rawValue, memory: memory)
+    let images =
+      mappings.map { ImageMap($0) }
+      ?? ImageMap(files.mappings(), pid: files.pid.rawValue, memory: memory)
     symbolizer = Symbolizer(images: images)
     do {
       unwinder = try Unwinder(images: images, memory: memory)
@@ -34,8 +39,9 @@ struct ReportAssembler {
     }
   }
 
+  /// `states` as they were before anything was stopped: a stop shows in the kernel's answer.
   mutating func threads(
-    _ look: Look, stacks: [KernelThreadID: CapturedThread]
+    _ look: Look, stacks: [KernelThreadID: CapturedThread], states: [KernelThreadID: Thread.State]
   ) -> [Thread] {
     look.snapshot.threads.map { seen in
       let kernel = look.thread(seen.id)
@@ -56,7 +62,7 @@ struct ReportAssembler {
       return Thread(
         id: seen.id, tid: kernel.tid.rawValue, pid: isRoot ? nil : files.pid.rawValue,
         name: seen.isAlive ? files.name(kernel.tid) : kernel.record?.name ?? "",
-        state: seen.isAlive ? state(kernel.tid, waits: seen.wait != nil) : .idle, waitsFor: wait,
+        state: seen.isAlive ? states[kernel.tid] ?? .blocked : .idle, waitsFor: wait,
         holds: holds, stack: stack)
     }
   }
@@ -102,14 +108,23 @@ struct ReportAssembler {
     return result
   }
 
-  private func state(_ tid: KernelThreadID, waits: Bool) -> Thread.State {
-    if waits { return .blocked }
-    switch files.state(tid) {
+  /// What each live thread of a look does, as the kernel sees it now.
+  static func states(_ look: Look, files: ProcessFiles) -> [KernelThreadID: Thread.State] {
+    var result: [KernelThreadID: Thread.State] = [:]
+    for thread in look.snapshot.threads where thread.isAlive {
+      let tid = look.thread(thread.id).tid
+      result[tid] = thread.wait != nil ? .blocked : state(files.state(tid))
+    }
+    return result
+  }
+
+  private static func state(_ kernel: KernelState) -> Thread.State {
+    switch kernel {
     case .running: return .running
     case .call(let number, _):
       switch number {
       case 35, 230: return .sleeping  // nanosleep, clock_nanosleep
-      case 202, 61, 247: return .blocked  // futex, wait4, waitid
+      case 202, 219, 61, 247: return .blocked  // futex, restart_syscall, wait4, waitid
       case 34, 130, 128: return .idle  // pause, rt_sigsuspend, rt_sigtimedwait
       default: return .io
       }

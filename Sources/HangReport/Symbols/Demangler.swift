@@ -51,6 +51,8 @@ enum Demangler {
       let range = at..<(text[end] == " " ? text.index(after: end) : end)
       text.removeSubrange(range)
     }
+    // A closure of the top-level code, which has no name.
+    if text.hasSuffix(" in ") { text += "main" }
     return text
   }
 

@@ -13,6 +13,15 @@ extension TextPage {
     return fileAndLine(frame) ?? function(frame)
   }
 
+  /// Two places that a sentence compares: with columns where they share a line.
+  func places(_ first: [Frame]?, _ second: [Frame]?) -> (String, String) {
+    let (one, other) = (place(first), place(second))
+    guard one == other, let a = first.flatMap(userFrame)?.frame.column,
+      let b = second.flatMap(userFrame)?.frame.column, a != b
+    else { return (one, other) }
+    return ("\(one):\(a)", "\(other):\(b)")
+  }
+
   /// `main.swift:17 in cancel()`.
   func site(_ stack: [Frame]) -> String {
     guard let frame = userFrame(stack)?.frame else { return "an unknown place (no stack was kept)" }
