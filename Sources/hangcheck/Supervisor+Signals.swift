@@ -4,6 +4,9 @@ import ProcessInspector
 extension Supervisor {
   /// Reads every signal that has arrived.
   func readSignals() {
+    // SIGCHLD is read before the stop signal that caused it, because its number is lower: all that
+    // is there is read before the child is looked at.
+    var mustLook = false
     while let arrival = intake.next() {
       let isFromProcess = !arrival.isFromKernel && arrival.number != SIGCHLD
       let context = SignalPolicy.Context(
@@ -14,13 +17,13 @@ extension Supervisor {
       let verdict = SignalPolicy.verdict(arrival, context)
       if verdict.stops { stopRequested = monotonicNow() }
       switch verdict.action {
-      case .look: look()
+      case .look: mustLook = true
       case .resume: if child.isStopped { child.send(SIGCONT) }
       case .pass: child.send(arrival.number)
       case .leave: break
       }
-      if end != nil { return }
     }
+    if mustLook { look() }
   }
 
   /// The child has stopped: so does hangcheck, where a shell waits for it to.
