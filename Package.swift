@@ -58,7 +58,7 @@ let package = Package(
     .testTarget(
       name: "HangReportTests", dependencies: ["HangReport", "WaitForGraph"], swiftSettings: strict),
     .testTarget(
-      name: "HangcheckTests", dependencies: ["hangcheck", "HangReport"], exclude: [],
+      name: "HangcheckTests", dependencies: ["hangcheck", "HangReport", "ProcessInspector"],
       swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]

@@ -27,8 +27,14 @@ package struct LaunchEnvironment {
     if let index = index(of: "LD_PRELOAD") {
       let old = entries[index]
       let bytes = UnsafeBufferPointer(start: old, count: strlen(old)).map { UInt8(bitPattern: $0) }
+      let parts = bytes.dropFirst("LD_PRELOAD=".utf8.count)
+        .split { $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: " ") }
       let isEmpty = bytes.last == UInt8(ascii: "=")
-      set(bytes + (isEmpty ? "" : ":").utf8 + agent.utf8, at: index)
+      // hangcheck may itself run under hangcheck.
+      let isThere = parts.contains { $0.elementsEqual(agent.utf8) }
+      if !isThere {
+        set(bytes + (isEmpty ? "" : ":").utf8 + agent.utf8, at: index)
+      }
     } else {
       set(Array("LD_PRELOAD=\(agent)".utf8), at: nil)
     }

@@ -40,4 +40,4 @@ final class NullWatch: RunWatch {
 }
 
 /// The only place that knows which watch is the real one.
-func makeWatch(_ setup: RunSetup) -> any RunWatch { NullWatch(setup) }
+func makeRunWatch(_ setup: RunSetup) -> any RunWatch { NullWatch(setup) }

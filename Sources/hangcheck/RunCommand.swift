@@ -7,6 +7,10 @@ struct RunCommand {
   let options: Options
   /// Index of the program in the process's own argument vector.
   let firstWord: Int
+  /// What looks into the program; a test puts its own here.
+  var makeWatch: (RunSetup) -> any RunWatch = makeRunWatch
+  /// In place of the process's own arguments, in tests.
+  var replacedWords: [String]?
 
   func run() -> Int32 {
     do { return try watch() } catch {
@@ -16,7 +20,7 @@ struct RunCommand {
   }
 
   private func watch() throws(LaunchError) -> Int32 {
-    let words = Array(CommandLine.arguments.dropFirst(firstWord))
+    let words = replacedWords ?? Array(CommandLine.arguments.dropFirst(firstWord))
     var environment = LaunchEnvironment()
     let program = try Self.find(words[0], environment.value(of: "PATH"))
     let agent = try AgentLibrary(named: environment.value(of: "HANGCHECK_AGENT"))
@@ -71,6 +75,7 @@ struct RunCommand {
 
   /// The program's words, as the bytes they are.
   private var arguments: CStringArray {
+    if let replacedWords { return CStringArray(replacedWords.compactMap { strdup($0) }) }
     let vector = CommandLine.unsafeArgv
     return CStringArray((firstWord..<Int(CommandLine.argc)).compactMap { vector[$0] })
   }

@@ -46,7 +46,9 @@ final class Supervisor {
       serve(timeout: nextTick)
       let now = monotonicNow()
       if now >= nextTick, end == nil {
-        handle(watch.tick(now: now))
+        // SIGCHLD tells of it at once; this is for the case that a library took that signal away.
+        look()
+        if end == nil { handle(watch.tick(now: now)) }
         // After a stop or a slow look the ticks that were missed are not made up for.
         nextTick = monotonicNow() + Self.tickInterval
       }
