@@ -2,10 +2,11 @@ import Glibc
 import ProcessInspector
 
 extension Supervisor {
-  /// Reads every signal that has arrived.
-  func readSignals() {
-    // SIGCHLD is read before the stop signal that caused it, because its number is lower: all that
-    // is there is read before the child is looked at.
+  /// Reads every signal that has arrived; tells whether the child is to be looked at.
+  ///
+  /// SIGCHLD is read before the stop signal that caused it, because its number is lower: what a stop
+  /// means is only decided when all that is there has been read.
+  func takeSignals() -> Bool {
     var mustLook = false
     while let arrival = intake.next() {
       let isFromProcess = !arrival.isFromKernel && arrival.number != SIGCHLD
@@ -23,7 +24,7 @@ extension Supervisor {
       case .leave: break
       }
     }
-    if mustLook { look() }
+    return mustLook
   }
 
   /// The child has stopped: so does hangcheck, where a shell waits for it to.

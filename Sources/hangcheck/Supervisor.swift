@@ -78,7 +78,7 @@ final class Supervisor {
     let now = monotonicNow()
     let rest = timeout > now ? (timeout - now + 999_999) / 1_000_000 : 0
     guard poll(&entries, nfds_t(entries.count), Int32(min(rest, 1000))) > 0 else { return }
-    if entries[0].revents != 0 { readSignals() }
+    if entries[0].revents != 0, takeSignals() { look() }
     for (index, connection) in connections.enumerated() where entries[2 + index].revents != 0 {
       handle(watch.readable(connection))
     }
@@ -114,8 +114,10 @@ final class Supervisor {
       case .ended(let end):
         self.end = end
         return
-      case .stopped(let signal): childStopped(by: signal)
-      case .continued: stopRequested = nil
+      case .stopped(let signal):
+        _ = takeSignals()
+        childStopped(by: signal)
+      case .continued: break
       }
     }
   }

@@ -66,12 +66,6 @@ import Testing
   @Test func unusableProgramsSayWhy() throws {
     let scratch = try Scratch()
     let sh = [UInt8](try Data(contentsOf: URL(fileURLWithPath: "/bin/sh")))
-    func file(_ name: String, _ bytes: [UInt8]) throws -> String {
-      let path = scratch.path + "/" + name
-      try Data(bytes).write(to: URL(fileURLWithPath: path))
-      chmod(path, 0o755)
-      return path
-    }
     var otherMachine = sh
     otherMachine[18] = 8
     var noLoader = sh
@@ -92,8 +86,8 @@ import Testing
       ("loader", noLoader, "its dynamic loader /Lib64/"),
     ]
     for (name, bytes, says) in cases {
-      let path = try file(name, bytes)
-      try check(Case(arguments: [path], status: 126, says: says))
+      try scratch.write(name, bytes: bytes, mode: 0o755)
+      try check(Case(arguments: [scratch.path + "/" + name], status: 126, says: says))
     }
   }
 
@@ -113,7 +107,7 @@ import Testing
     guard geteuid() == 0 else { return }
     let scratch = try Scratch()
     let path = scratch.path + "/setuid"
-    try FileManager.default.copyItem(atPath: "/bin/true", toPath: path)
+    #expect(try Run.program("/bin/cp", ["/bin/true", path]).status == 0)
     #expect(chown(path, 12345, 12345) == 0)
     #expect(chmod(path, 0o4755) == 0)
     let result = try Run.hangcheck([path]).wait()

@@ -15,8 +15,16 @@ final class Scratch: Sendable {
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
   func write(_ name: String, _ text: String, mode: UInt32) throws {
-    try Data(text.utf8).write(to: URL(fileURLWithPath: path + "/" + name))
-    #expect(chmod(path + "/" + name, mode) == 0)
+    try write(name, bytes: Array(text.utf8), mode: mode)
+  }
+
+  /// Another process writes it: while this one had it open, a child that is just being started by a
+  /// test beside would have it open too, and it could not be executed.
+  func write(_ name: String, bytes: [UInt8], mode: UInt32) throws {
+    let file = path + "/" + name
+    let result = try Run("/bin/sh", ["-c", "cat >\"$0\"", file], bytes: bytes).wait()
+    #expect(result.status == 0)
+    #expect(chmod(file, mode) == 0)
   }
 
   func makeFolder(_ name: String) throws {

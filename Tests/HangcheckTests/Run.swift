@@ -20,7 +20,7 @@ final class Run {
   /// - Parameter closed: descriptors that the program finds closed.
   init(
     _ path: String, _ arguments: [String], environment: [String: String?] = [:], input: String = "",
-    closed: [Int32] = []
+    bytes: [UInt8]? = nil, closed: [Int32] = []
   ) throws {
     var merged = ProcessInfo.processInfo.environment
     for (key, value) in environment { merged[key] = value }
@@ -31,7 +31,7 @@ final class Run {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    let file = try Run.temporaryFile(input)
+    let file = try Run.temporaryFile(bytes ?? Array(input.utf8))
     defer { close(file) }
     var ends: [[Int32]] = []
     for _ in 0..<2 {
@@ -144,13 +144,13 @@ final class Run {
 
   private static let starting = NSLock()
 
-  private static func temporaryFile(_ text: String) throws -> Int32 {
+  private static func temporaryFile(_ content: [UInt8]) throws -> Int32 {
     var name = Array("/tmp/hangcheck-input-XXXXXX".utf8CString)
     let fd = mkstemp(&name)
     _ = fcntl(fd, F_SETFD, FD_CLOEXEC)
     try #require(fd >= 0)
     unlink(name)
-    var bytes = ArraySlice(Array(text.utf8))
+    var bytes = ArraySlice(content)
     while !bytes.isEmpty {
       let size = bytes.withUnsafeBytes { Glibc.write(fd, $0.baseAddress, $0.count) }
       try #require(size > 0)
