@@ -58,8 +58,9 @@ final class Supervisor {
     drain()
     family.end(by: plan?.end)
     let end = self.end ?? .status(0)
-    _ = child.nextChange(reap: true)
+    // Until it is reaped its pid names nobody else.
     let report = watch.finish(exit: end)
+    _ = child.nextChange(reap: true)
     findings = report.findings
     // Ended by SIGKILL, and not from here: what is known is told even where it is little.
     let killed = end == .signal(SIGKILL) && plan == nil
@@ -90,7 +91,12 @@ final class Supervisor {
     // A bound, so that a storm of children cannot keep the signals waiting.
     for _ in 0..<64 {
       guard let (connection, peer) = listener.accept() else { return }
-      watch.accept(connection, peer: peer)
+      // /proc/net/unix shows the socket's name to everybody.
+      if peer.uid == geteuid() || child.isAncestor(of: peer.pid) {
+        watch.accept(connection, peer: peer)
+      } else {
+        close(connection)
+      }
     }
   }
 

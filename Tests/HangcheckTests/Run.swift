@@ -126,6 +126,9 @@ final class Run {
       errors: String(decoding: texts[1], as: UTF8.self), isTimedOut: isTimedOut)
   }
 
+  /// Reads what comes within that time.
+  func read(milliseconds: Int32) { if !drain(milliseconds) { usleep(1000) } }
+
   /// Reads what comes within that time; false when there was nothing, or nothing can come.
   private func drain(_ milliseconds: Int32) -> Bool {
     var entries = streams.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
@@ -133,7 +136,7 @@ final class Run {
     var buffer = [UInt8](repeating: 0, count: 1 << 16)
     var some = false
     for (index, entry) in entries.enumerated() where entry.revents != 0 {
-      let size = buffer.withUnsafeMutableBytes { read(entry.fd, $0.baseAddress, $0.count) }
+      let size = buffer.withUnsafeMutableBytes { Glibc.read(entry.fd, $0.baseAddress, $0.count) }
       if size > 0 {
         texts[index] += buffer[..<size]
         some = true

@@ -169,6 +169,47 @@ import Testing
     #expect(isGone(pid))
   }
 
+  /// A run is started and hangcheck killed after that many half milliseconds: the program has either
+  /// not begun, or comes to its end.
+  @Test(arguments: 0..<24) func killOfHangcheckAtAnyMoment(_ delay: UInt32) throws {
+    let run = try Run.hangcheck(["sh", "-c", "echo begun; sleep 0.2; echo ended"])
+    usleep(delay * 500)
+    kill(run.pid, SIGKILL)
+    _ = run.wait()
+    for _ in 0..<40 where !run.output.hasSuffix("ended\n") { run.read(milliseconds: 25) }
+    #expect(run.output == "" || run.output == "begun\nended\n")
+  }
+
+  @Test func nohupHolds() throws {
+    let run = try Run(
+      "/bin/sh",
+      ["-c", "trap '' HUP; exec \"$0\" sh -c 'echo ready; sleep 0.4; echo over'", Fixture.hangcheck],
+      environment: ["HANGCHECK_AGENT": try Fixture.agent()])
+    try run.wait(for: "ready")
+    kill(-run.pid, SIGHUP)
+    let result = run.wait()
+    #expect(result.output == "ready\nover\n")
+    #expect(result.status == 0)
+  }
+
+  @Test func terminatedWhileItsReportWaitsForAReader() throws {
+    // The FIFO is open and nobody reads: the report, larger than the pipe, is left over.
+    let scratch = try Scratch()
+    let fifo = scratch.path + "/fifo"
+    #expect(mkfifo(fifo, 0o600) == 0)
+    let reader = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+    defer { close(reader) }
+    let long = String(repeating: "x", count: 100_000)
+    let run = try Run.hangcheck(
+      ["--format", "json", "--output", fifo, "sh", "-c", "echo ready; sleep 0.1", long])
+    try run.wait(for: "ready")
+    usleep(500_000)
+    kill(run.pid, SIGTERM)
+    let result = run.wait(seconds: 5)
+    #expect(!result.isTimedOut)
+    #expect(result.status == 0)
+  }
+
   private func isStopped(_ pid: Int32) -> Bool {
     ProcessTable.state(of: pid) == UInt8(ascii: "T")
   }
