@@ -18,8 +18,13 @@ package struct LaunchEnvironment {
 
   /// The value of the last entry with that name, which is the one that the loader obeys.
   package func value(of name: String) -> String? {
+    bytes(of: name).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  package func bytes(of name: String) -> [UInt8]? {
     guard let index = index(of: name) else { return nil }
-    return String(cString: entries[index] + name.utf8.count + 1)
+    let value = entries[index] + name.utf8.count + 1
+    return UnsafeBufferPointer(start: value, count: strlen(value)).map { UInt8(bitPattern: $0) }
   }
 
   /// Puts the agent behind what is preloaded already and names the socket.

@@ -22,7 +22,7 @@ struct RunCommand {
   private func watch() throws(LaunchError) -> Int32 {
     let words = replacedWords ?? Array(CommandLine.arguments.dropFirst(firstWord))
     var environment = LaunchEnvironment()
-    let program = try Self.find(words[0], environment.value(of: "PATH"))
+    let program = try find(words[0], environment.bytes(of: "PATH"))
     let agent = try AgentLibrary(named: environment.value(of: "HANGCHECK_AGENT"))
     let output = try RunOutput(options: options)
     let image = ProgramImage(path: program.path)
@@ -80,14 +80,19 @@ struct RunCommand {
     return CStringArray((firstWord..<Int(CommandLine.argc)).compactMap { vector[$0] })
   }
 
-  private static func find(_ word: String, _ path: String?) throws(LaunchError) -> Program {
-    do { return try Program(word, searchPath: path) } catch {
+  private func find(_ word: String, _ path: [UInt8]?) throws(LaunchError) -> Program {
+    do { return try Program(bytes: firstWordBytes ?? Array(word.utf8), searchPath: path) } catch {
       guard error.status == 127, !word.contains("/"),
         let near = nearest(to: word, in: ["run", "attach", "core", "report", "explain"])
       else { throw error }
       throw LaunchError(
         status: 127, message: error.message + ", and no subcommand; did you mean \(near)?")
     }
+  }
+
+  private var firstWordBytes: [UInt8]? {
+    guard replacedWords == nil, let word = CommandLine.unsafeArgv[firstWord] else { return nil }
+    return UnsafeBufferPointer(start: word, count: strlen(word)).map { UInt8(bitPattern: $0) }
   }
 
   /// A report that waits for a slow reader. The program has ended, so a signal now is for hangcheck.

@@ -126,3 +126,38 @@ import Testing
         == "hangcheck: the report cannot be written to /dev/full: No space left on device\n")
   }
 }
+
+/// Programs that the agent cannot enter, and that LD_PRELOAD would disturb.
+@Suite struct ForeignProgramTests {
+  @Test func foreignLoaderGetsNoPreload() throws {
+    let scratch = try Scratch()
+    let loader = scratch.path + "/ld-musl.so.1"
+    #expect(symlink("/lib64/ld-linux-x86-64.so.2", loader) == 0)
+    try scratch.write(
+      "m.c", "#include <stdlib.h>\nint main(void) { return getenv(\"LD_PRELOAD\") ? 1 : 8; }",
+      mode: 0o644)
+    let program = scratch.path + "/m"
+    let built = try Run.program(
+      "/usr/bin/cc", ["-Wl,--dynamic-linker=" + loader, "-o", program, scratch.path + "/m.c"])
+    try #require(built.status == 0, "\(built.errors)")
+    let result = try Run.hangcheck([program]).wait()
+    #expect(result.status == 8)
+    #expect(result.errors.contains("its loader \(loader) is not glibc's"))
+  }
+
+  @Test func programOf32BitsRuns() throws {
+    let scratch = try Scratch()
+    try scratch.write(
+      "e.c",
+      "void _start(void) { __asm__ volatile(\"movl $1,%eax; movl $7,%ebx; int $0x80\"); }",
+      mode: 0o644)
+    let program = scratch.path + "/e"
+    let built = try Run.program(
+      "/usr/bin/cc", ["-m32", "-nostdlib", "-static", "-o", program, scratch.path + "/e.c"])
+    // Neither every compiler nor every kernel knows such programs.
+    guard built.status == 0, try Run.program(program, []).status == 7 else { return }
+    let result = try Run.hangcheck([program]).wait()
+    #expect(result.status == 7)
+    #expect(result.errors.contains("it is a 32-bit program"))
+  }
+}

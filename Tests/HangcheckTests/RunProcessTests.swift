@@ -99,6 +99,19 @@ import Testing
       "/bin/sh", ["-c", script], environment: ["HANGCHECK_AGENT": try Fixture.agent()]
     ).wait()
     #expect(result.output.split(separator: " ").joined() == "61ff62\n")
+    // The program's own name too.
+    let scratch = try Scratch()
+    let named = try Run(
+      "/bin/sh",
+      [
+        "-c",
+        """
+        cd "$0" && mkdir "$(printf 'x\\377')" && ln -s /bin/echo "$(printf 'x\\377/p\\376')" &&
+        PATH="$(printf 'x\\377'):$PATH" && "$1" "$(printf 'p\\376')" found
+        """, scratch.path, Fixture.hangcheck,
+      ], environment: ["HANGCHECK_AGENT": try Fixture.agent()]
+    ).wait()
+    #expect(named.output == "found\n", "\(named.errors)")
   }
 
   @Test func stoppedDescendantsAreEndedAtTheTimeout() throws {

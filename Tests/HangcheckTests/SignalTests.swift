@@ -183,7 +183,10 @@ import Testing
   @Test func nohupHolds() throws {
     let run = try Run(
       "/bin/sh",
-      ["-c", "trap '' HUP; exec \"$0\" sh -c 'echo ready; sleep 0.4; echo over'", Fixture.hangcheck],
+      [
+        "-c", "trap '' HUP; exec \"$0\" sh -c 'echo ready; sleep 0.4; echo over'",
+        Fixture.hangcheck,
+      ],
       environment: ["HANGCHECK_AGENT": try Fixture.agent()])
     try run.wait(for: "ready")
     kill(-run.pid, SIGHUP)
