@@ -116,5 +116,7 @@ import Testing
     #expect(Files.resolved(agent.path) == Files.resolved(path))
     #expect(try AgentLibrary(named: path) == agent)
     unlink(agent.path)
+    // Gone only when no other link is in it.
+    rmdir("/tmp/hangcheck-\(geteuid())")
   }
 }
