@@ -61,7 +61,8 @@ let package = Package(
     .testTarget(
       name: "HangReportTests", dependencies: ["HangReport", "WaitForGraph"], swiftSettings: strict),
     .testTarget(
-      name: "HangcheckTests", dependencies: ["hangcheck", "HangReport"], exclude: [],
+      name: "HangcheckTests",
+      dependencies: ["hangcheck", "HangReport", "ProcessInspector", "WaitForGraph"],
       swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
