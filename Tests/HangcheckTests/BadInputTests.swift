@@ -45,7 +45,7 @@ import Testing
     Case(arguments: ["/etc"], status: 126, says: "it is a directory"),
     Case(arguments: ["/etc/passwd"], status: 126, says: "it is not executable"),
     Case(arguments: ["report", "/nowhere/x"], status: 65, says: "/nowhere/x: cannot be read"),
-    Case(arguments: ["report", "/etc/passwd"], status: 65, says: "/etc/passwd: it is no report"),
+    Case(arguments: ["report", "/etc/passwd"], status: 65, says: "/etc/passwd:1: it is no report"),
     Case(arguments: ["report", "/dev/null"], status: 65, says: "it is empty"),
     Case(arguments: ["report", "/"], status: 65, says: "Is a directory"),
   ])

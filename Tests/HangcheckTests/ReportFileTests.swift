@@ -69,11 +69,11 @@ import Testing
     try scratch.write("log", other, mode: 0o644)
     #expect(
       try Run.hangcheck(["report", scratch.path + "/log"]).wait().errors.contains(
-        "schema hangcheck/9"))
+        "hangcheck/1, not \"hangcheck/9\""))
     try scratch.write("log", line.replacingOccurrences(of: "\"pid\"", with: "\"pad\""), mode: 0o644)
     #expect(
       try Run.hangcheck(["report", scratch.path + "/log"]).wait().errors.contains(
-        "process.pid is missing"))
+        "process: \"pid\" is missing"))
   }
 
   @Test func helpAndVersionGoToStandardOutput() throws {
