@@ -178,6 +178,11 @@ extension ImageMap {
     return true
   }
 
+  /// The whole vdso, which is in memory alone; empty without `memory`.
+  func bytesOfKernelImage(_ image: Image) -> [UInt8] {
+    bytesInMemory(at: image.start, Int(min(image.end - image.start, 1 << 16)))
+  }
+
   private func headersInMemory(at start: UInt64) -> ProgramHeaders? {
     memory == nil ? nil : ProgramHeaders { bytesInMemory(at: start &+ $0, $1) }
   }

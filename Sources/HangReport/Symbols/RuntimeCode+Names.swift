@@ -1,0 +1,66 @@
+extension RuntimeCode {
+  /// Where the toolchain's own sources and interfaces lie, on the machine that built them or here.
+  static func isToolchain(file: String) -> Bool {
+    file.hasSuffix(".swiftinterface") || file.contains("/usr/lib/swift/")
+      || file.contains("/usr/include/") || file.contains("/usr/lib/gcc/")
+      || file.contains("/usr/lib/clang/")
+      || file.hasPrefix("/home/build-user/")
+  }
+
+  static let startFunctions: Set<String> = [
+    "_start", "__libc_start_main", "__libc_start_call_main", "call_init", "start_thread",
+    "__clone3", "clone3", "__clone", "clone", "__restore_rt", "_dl_start_user",
+  ]
+
+  static func isSwiftRuntime(c name: String) -> Bool {
+    let prefixes = [
+      "swift_", "_swift_", "__swift_", "_dispatch_", "dispatch_", "_Block_", "_CF", "__CF",
+      "_ZN5swift", "_ZNK5swift", "_ZL5swift", "_ZNSt", "_ZNKSt", "_ZSt", "_ZN9__gnu_cxx",
+      "_ZN10__cxxabiv", "_Unwind_", "__cxa_", "_os_",
+    ]
+    return prefixes.contains { name.hasPrefix($0) } || isCoreFoundation(name)
+  }
+
+  /// CFRunLoopRun, not Cfg or CFX.
+  private static func isCoreFoundation(_ name: String) -> Bool {
+    let text = Array(name.utf8.prefix(4))
+    guard text.count == 4, text[0] == 0x43, text[1] == 0x46 else { return false }
+    return (0x41...0x5a).contains(text[2]) && (0x61...0x7a).contains(text[3])
+  }
+
+  static func isLibC(_ name: String) -> Bool {
+    let prefixes = [
+      "pthread_", "__pthread_", "___pthread_", "__libc_", "__lll_", "__futex_", "__nptl_",
+      "__GI_", "_IO_", "__new_sem_", "sem_", "_dl_", "__nanosleep", "__clock_",
+    ]
+    let names: Set<String> = [
+      "syscall", "nanosleep", "clock_nanosleep", "usleep", "sleep", "poll", "__poll", "read",
+      "__read", "write", "__write", "select", "__select", "epoll_wait", "recv", "__recv",
+    ]
+    return names.contains(name) || prefixes.contains { name.hasPrefix($0) }
+  }
+
+  static let modules: Set<String> = [
+    "Swift", "Foundation", "FoundationEssentials", "FoundationInternationalization",
+    "FoundationNetworking", "FoundationXML", "Dispatch", "Synchronization", "Distributed",
+    "Observation", "Glibc", "Musl", "CoreFoundation", "_Concurrency", "_StringProcessing",
+    "_RegexParser", "RegexBuilder", "_Differentiation", "_Builtin_float", "Runtime", "Cxx",
+    "CxxStdlib", "__C", "_FoundationCShims", "_FoundationCollections", "_Volatile", "XCTest",
+    "Testing", "SwiftShims",
+  ]
+
+  /// Names of libraries, without ".so" and version.
+  static let images: Set<String> = [
+    "libswiftCore", "libswift_Concurrency", "libswift_StringProcessing", "libswift_RegexParser",
+    "libswift_Differentiation", "libswift_Builtin_float", "libswift_Volatile", "libswiftDispatch",
+    "libswiftGlibc", "libswiftMusl", "libswiftSynchronization", "libswiftDistributed",
+    "libswiftObservation", "libswiftRegexBuilder", "libswiftRuntime", "libswiftRemoteMirror",
+    "libswiftCxx", "libswiftCxxStdlib", "libswiftSwiftOnoneSupport", "libswiftRemoteInspection",
+    "libFoundation", "libFoundationEssentials", "libFoundationInternationalization",
+    "libFoundationNetworking", "libFoundationXML", "lib_FoundationICU", "libdispatch",
+    "libBlocksRuntime", "libXCTest", "libTesting", "lib_TestingInterop", "lib_Testing_Foundation",
+    "libc", "libm", "libdl", "librt", "libpthread", "libutil", "libanl", "libresolv", "libgcc_s",
+    "libstdc++", "libc++", "libc++abi", "libatomic", "libunwind", "libunwind-x86_64", "libHangAgent",
+    "libtsan", "libclang_rt",
+  ]
+}
