@@ -73,6 +73,10 @@ enum Programs {
       }
 
       setvbuf(stdout, nil, _IONBF, 0)
+      // A test's thread may block signals, and children inherit that.
+      var none = sigset_t()
+      sigemptyset(&none)
+      sigprocmask(SIG_SETMASK, &none, nil)
       alarm(60)
       func start(_ body: @escaping @Sendable () -> Void) {
         Thread.detachNewThread(body)
@@ -110,6 +114,7 @@ enum Programs {
     file: "site.c",
     text: #"""
       #define _GNU_SOURCE
+      #include <signal.h>
       #include <stdint.h>
       #include <stdio.h>
       #include <string.h>
@@ -153,6 +158,9 @@ enum Programs {
       }
       int main(void) {
         setvbuf(stdout, NULL, _IONBF, 0);
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
         alarm(60);
         first();  // at main
         sink++;

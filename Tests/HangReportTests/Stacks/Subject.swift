@@ -42,7 +42,7 @@ final class Subject {
   }
 
   func images() throws -> ImageMap {
-    let text = try String(contentsOfFile: "/proc/\(pid)/maps", encoding: .utf8)
+    let text = try contents("/proc/\(pid)/maps")
     return ImageMap(ImageMap.parse(maps: text), memory: memory)
   }
 
@@ -97,6 +97,16 @@ final class Subject {
     let unwound = try Unwinder(images: images, memory: memory).unwind(registers, stack: [stack])
     return (unwound, Symbolizer(images: images).frames(for: unwound.frames))
   }
+}
+
+/// The text of a file of /proc, whose size is told as 0.
+func contents(_ path: String) throws -> String {
+  guard let file = FileHandle(forReadingAtPath: path) else {
+    throw Workshop.Failure(description: path)
+  }
+  var data = Data()
+  while case let part = try file.read(upToCount: 1 << 16) ?? Data(), !part.isEmpty { data += part }
+  return String(decoding: data, as: UTF8.self)
 }
 
 /// Another process's memory, or one's own.
