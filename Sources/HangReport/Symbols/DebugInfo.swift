@@ -104,7 +104,7 @@ final class DebugInfo {
     if !path.hasPrefix("/") {
       var attribute = Dwarf_Attribute()
       if dwarf_attr(&units[unit], UInt32(DW_AT_comp_dir), &attribute) != nil,
-        let folder = dwarf_formstring(&attribute)
+        let folder = dwarf_formstring(&attribute), folder.pointee == UInt8(ascii: "/")
       {
         path = String(cString: folder) + "/" + path
       }

@@ -51,7 +51,8 @@ enum Demangler {
       let range = at..<(text[end] == " " ? text.index(after: end) : end)
       text.removeSubrange(range)
     }
-    return text
+    // Top-level code has no name of its own.
+    return text.hasSuffix(" in ") ? text + "main" : text
   }
 
   /// "work.cold.3", "f.isra.0": parts of one C function; "mainTY0_": parts of one async function.

@@ -2,7 +2,7 @@
 ///
 /// In doubt it is the reader's: a hidden frame costs more than a shown one.
 struct RuntimeCode {
-  private let isRuntimeImage: Bool
+  let isRuntimeImage: Bool
   /// The Swift runtime, libdispatch and Foundation lie in the image itself (-static-stdlib).
   private let holdsSwift: Bool
   /// The C library does too.
