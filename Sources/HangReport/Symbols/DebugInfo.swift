@@ -74,6 +74,9 @@ final class DebugInfo {
     return scopes
   }
 
+  /// The code that units claim, in ascending order.
+  var codeRanges: [Swift.Range<UInt64>] { unitRanges.map { $0.low..<$0.high } }
+
   private func linePlace(at address: UInt64, unit: Int) -> Place {
     guard let row = dwarf_getsrc_die(&units[unit], address) else { return Place() }
     var line: Int32 = 0

@@ -10,7 +10,9 @@ enum Demangler {
   static func name(_ linkerName: String) -> String {
     if linkerName.hasPrefix("async_Main") { return "main" }
     guard let text = simplified(linkerName) else { return withoutSuffix(linkerName) }
-    return isSwift(linkerName) ? tidied(text) : text
+    guard isSwift(linkerName) else { return text }
+    // Identical functions share code, and the name is any one of theirs.
+    return (linkerName.hasSuffix("Tm") ? "merged " : "") + tidied(text)
   }
 
   /// The long form, with modules; nil for what is no Swift name.

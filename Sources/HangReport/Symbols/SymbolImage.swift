@@ -19,7 +19,7 @@ final class SymbolImage {
     self.debugFile = debugFile
     debugInfo = DebugInfo(debugFile ?? elf)
     table = SymbolTable(elf: elf.elf, debug: debugFile?.elf)
-    runtime = RuntimeCode(image: image.path, symbols: table)
+    runtime = RuntimeCode(image: image.path, symbols: table, hasLines: debugInfo != nil)
   }
 
   private static func open(_ image: ImageMap.Image, in images: ImageMap) -> ElfImage? {

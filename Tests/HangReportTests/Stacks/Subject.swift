@@ -60,7 +60,8 @@ final class Subject {
   func capture(_ tid: Int32) throws -> (registers: Registers, stack: StackCopy) {
     try settle(tid)
     guard let symbol = dlsym(nil, "ptrace") else { throw Workshop.Failure(description: "ptrace") }
-    typealias Ptrace = @convention(c) (Int, Int, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?)
+    typealias Ptrace =
+      @convention(c) (Int, Int, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?)
       -> Int
     // Variadic in C, where integers are passed the same way.
     let ptrace = unsafeBitCast(symbol, to: Ptrace.self)

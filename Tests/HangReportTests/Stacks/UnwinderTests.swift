@@ -61,6 +61,46 @@ import Testing
   }
 }
 
+extension UnwinderTests {
+  @Test("five thousand stacks take well under a second", .timeLimit(.minutes(1)))
+  func manyThreads() throws {
+    let subject = try Subject(
+      Workshop.shared.build("optimised", Programs.swift, ["-O", "-g"]))
+    let (registers, stack) = try subject.capture(subject.tid("plain"))
+    let unwinder = try Unwinder(images: subject.images(), memory: subject.memory)
+    var frames = 0
+    let time = ContinuousClock().measure {
+      for _ in 0..<5000 { frames += unwinder.unwind(registers, stack: [stack]).frames.count }
+    }
+    print("5000 stacks, \(frames) frames: \(time)")
+    #expect(frames >= 50_000)
+    // Ten times what is asked of an optimised build.
+    #expect(time < .seconds(10))
+  }
+
+  @Test("a walk that cannot go on says so")
+  func cutStacks() throws {
+    let subject = try Subject(
+      Workshop.shared.build("optimised", Programs.swift, ["-O", "-g"]))
+    let (registers, stack) = try subject.capture(subject.tid("plain"))
+    let images = try subject.images()
+    let short = StackCopy(base: stack.base, bytes: Array(stack.bytes.prefix(200)))
+    let cut = try Unwinder(images: images, memory: NoMemory()).unwind(registers, stack: [short])
+    #expect(!cut.isComplete && cut.note?.contains("cannot be read") ?? false)
+    #expect(cut.frames.count >= 2)
+
+    let unwinder = try Unwinder(images: images, memory: subject.memory)
+    var nowhere = registers
+    nowhere.rip = 16
+    let lost = unwinder.unwind(nowhere, stack: [stack])
+    #expect(lost.frames.count == 1 && !lost.isComplete)
+    #expect(lost.note?.contains("no unwind information") ?? false)
+
+    let limited = unwinder.unwind(registers, stack: [stack], limit: 3)
+    #expect(limited.frames.count == 3 && !limited.isComplete)
+  }
+}
+
 func describe(_ frames: [Frame]) -> String {
   frames.map { frame in
     let place = frame.file.map { " \($0):\(frame.line ?? 0):\(frame.column ?? 0)" } ?? ""

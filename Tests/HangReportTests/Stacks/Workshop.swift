@@ -1,13 +1,15 @@
 import Foundation
 import Glibc
 
+@testable import HangReport
+
 /// Compiles the programs that the tests watch, once each, in a folder that is removed at exit.
 final class Workshop: Sendable {
   static let shared = Workshop()
   let folder: String
 
   private init() {
-    folder = NSTemporaryDirectory() + "/hangcheck-stacks-\(getpid())"
+    folder = DebugInfo.normalized(NSTemporaryDirectory() + "/hangcheck-stacks-\(getpid())")
     try? FileManager.default.createDirectory(
       atPath: folder, withIntermediateDirectories: true)
     atexit { try? FileManager.default.removeItem(atPath: Workshop.shared.folder) }
@@ -18,6 +20,7 @@ final class Workshop: Sendable {
   /// Writes `source` and compiles it; returns the program's path.
   func build(_ name: String, _ source: Source, _ options: [String]) throws -> String {
     let output = folder + "/" + name
+    if FileManager.default.fileExists(atPath: output) { return output }
     let file = folder + "/" + name + "-" + source.file
     try source.text.write(toFile: file, atomically: true, encoding: .utf8)
     let compiler = source.file.hasSuffix(".swift") ? "swiftc" : "clang"
