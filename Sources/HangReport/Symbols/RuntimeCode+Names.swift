@@ -1,10 +1,13 @@
+internal import Glibc
+
 extension RuntimeCode {
   /// Where the toolchain's own sources and interfaces lie, on the machine that built them or here.
   static func isToolchain(file: String) -> Bool {
-    file.hasSuffix(".swiftinterface") || file.contains("/usr/lib/swift/")
-      || file.contains("/usr/include/") || file.contains("/usr/lib/gcc/")
-      || file.contains("/usr/lib/clang/")
-      || file.hasPrefix("/home/build-user/")
+    if file.hasSuffix(".swiftinterface") || file.contains("/usr/lib/swift/") { return true }
+    let system = ["/usr/include/", "/usr/lib/gcc/", "/usr/lib/llvm"]
+    if system.contains(where: { file.hasPrefix($0) }) { return true }
+    // The toolchain's builder; a reader of that name has his files at hand.
+    return file.hasPrefix("/home/build-user/") && access(file, F_OK) != 0
   }
 
   static let startFunctions: Set<String> = [

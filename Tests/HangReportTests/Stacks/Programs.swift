@@ -168,4 +168,42 @@ enum Programs {
       }
 
       """#)
+
+  /// A program that runs all the time: in the kernel's code, in a leaf, in deep calls.
+  static let busy = Source(
+    file: "busy.c",
+    text: #"""
+      #include <signal.h>
+      #include <stdio.h>
+      #include <time.h>
+      #include <unistd.h>
+      volatile long sink;
+      __attribute__((noinline)) long leaf(long n) {
+        long sum = 0;
+        for (long i = 0; i < n; i++) sum += sink ^ i;
+        return sum;
+      }
+      __attribute__((noinline)) long calls(long n) {
+        return n == 0 ? leaf(10) : calls(n - 1) + (sink & 1);
+      }
+      __attribute__((noinline)) void spin(void) {
+        struct timespec time;
+        for (;;) {
+          clock_gettime(CLOCK_MONOTONIC, &time);
+          sink += time.tv_nsec + leaf(20) + calls(6);
+        }
+      }
+      int main(void) {
+        setvbuf(stdout, NULL, _IONBF, 0);
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        alarm(60);
+        printf("main %d\nready\n", getpid());
+        spin();
+        sink++;
+        return 0;
+      }
+
+      """#)
 }

@@ -57,8 +57,10 @@ final class Subject {
   }
 
   /// The registers of a thread, which is stopped meanwhile, and 64 KiB of its stack.
-  func capture(_ tid: Int32) throws -> (registers: Registers, stack: StackCopy) {
-    try settle(tid)
+  func capture(
+    _ tid: Int32, isResting: Bool = true
+  ) throws -> (registers: Registers, stack: StackCopy) {
+    if isResting { try settle(tid) }
     guard let symbol = dlsym(nil, "ptrace") else { throw Workshop.Failure(description: "ptrace") }
     typealias Ptrace =
       @convention(c) (Int, Int, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?)

@@ -78,6 +78,26 @@ extension UnwinderTests {
     #expect(time < .seconds(10))
   }
 
+  @Test("a running thread, stopped anywhere", .timeLimit(.minutes(1)))
+  func busyThread() throws {
+    let subject = try Subject(Workshop.shared.build("busy", Programs.busy, ["-O1", "-g"]))
+    let images = try subject.images()
+    let unwinder = try Unwinder(images: images, memory: subject.memory)
+    let symbolizer = Symbolizer(images: images)
+    var tops: Set<String> = []
+    for _ in 0..<300 {
+      let (registers, stack) = try subject.capture(subject.tid("main"), isResting: false)
+      let unwound = unwinder.unwind(registers, stack: [stack])
+      let frames = symbolizer.frames(for: unwound.frames)
+      #expect(unwound.isComplete, Comment(rawValue: unwound.note ?? ""))
+      let names = frames.map { $0.symbol ?? "??" }
+      tops.insert(names[0])
+      #expect(names.contains("spin") && names.contains("main"), "\(names)")
+      #expect(!names.contains("??"), "\(names)")
+    }
+    #expect(tops.count > 1, "\(tops)")
+  }
+
   @Test("a walk that cannot go on says so")
   func cutStacks() throws {
     let subject = try Subject(
