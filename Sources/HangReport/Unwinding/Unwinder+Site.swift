@@ -51,9 +51,10 @@ extension Unwinder {
           return Unwound(frames: frames, isComplete: false, note: "cut after \(limit) frames")
         }
       }
-    } ?? Unwound(
-      frames: [RawFrame(pc: returnAddress, cfa: 0, isExact: false)], isComplete: false,
-      note: notKept)
+    }
+      ?? Unwound(
+        frames: [RawFrame(pc: returnAddress, cfa: 0, isExact: false)], isComplete: false,
+        note: notKept)
   }
 
   /// The live frame of the same procedure with the same CFA.

@@ -60,7 +60,8 @@ public final class Unwinder {
         let next = value(LibUnwind.registerRIP, cursor)
         if next == 0 { return Unwound(frames: frames, isComplete: true) }
         if next == pc, value(LibUnwind.registerRSP, cursor) == sp {
-          return Unwound(frames: frames, isComplete: false, note: "maybe cut: a frame leads to itself")
+          return Unwound(
+            frames: frames, isComplete: false, note: "maybe cut: a frame leads to itself")
         }
         if frames.count >= limit {
           return Unwound(
@@ -69,9 +70,10 @@ public final class Unwinder {
         // What a signal interrupted stands at an instruction, not behind a call.
         isExact = isTrampoline || library.isSignalFrame(cursor) > 0
       }
-    } ?? Unwound(
-      frames: [RawFrame(pc: registers.rip, cfa: 0, isExact: true)], isComplete: false,
-      note: "maybe cut: the walk could not begin")
+    }
+      ?? Unwound(
+        frames: [RawFrame(pc: registers.rip, cfa: 0, isExact: true)], isComplete: false,
+        note: "maybe cut: the walk could not begin")
   }
 
   /// The first address of the procedure that holds `pc`, by its call frame information.
