@@ -34,7 +34,23 @@ static void main_under_lock(void) {
   pthread_mutex_unlock(&m);
 }
 
-// Three threads join each other in a ring. (Of two, glibc answers EDEADLK to the second.)
+// Two threads join each other.
+static void *partner(void *raw) {
+  int mine = (int)(intptr_t)raw;
+  meet(&ready, 3);
+  if (mine) nap(50);
+  pthread_join(threads[!mine], NULL);  // WAITS(mate-0,mate-1)
+  __asm__ volatile("");
+  return NULL;
+}
+static void mutual(void) {
+  threads[0] = start("mate-0", partner, (void *)0);
+  threads[1] = start("mate-1", partner, (void *)1);
+  meet(&ready, 3);
+  asleep();
+}
+
+// Three threads join each other in a ring.
 static void *joiner(void *raw) {
   int mine = (int)(intptr_t)raw;
   meet(&ready, 4);
@@ -106,7 +122,7 @@ static void main_gone(void) {
 }
 
 static const struct scenario all[] = {
-  {"under-lock", under_lock}, {"main-under-lock", main_under_lock}, {"ring", ring},
+  {"under-lock", under_lock}, {"main-under-lock", main_under_lock}, {"mutual", mutual}, {"ring", ring},
   {"chain", chain}, {"behind", behind}, {"main-gone", main_gone},
 };
 int main(int argc, char **argv) { return PLAY(argc, argv, all); }
