@@ -145,9 +145,11 @@ static void limited(void) {
 }
 // A memory-hungry program under `ulimit -v`: it stops where the limit is, and goes on.
 static void hungry(void) {
-  int failed = 0;
-  for (int i = 0; i < 64 && !failed; i++) failed = malloc(32u << 20) == NULL;
-  printf("%d\n", failed);
+  void *blocks[64];
+  int count = 0;
+  while (count < 64 && (blocks[count] = malloc(32u << 20))) count++;
+  printf("%d\n", count < 64);
+  while (count) free(blocks[--count]);
   work();
 }
 
