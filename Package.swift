@@ -60,6 +60,10 @@ let package = Package(
     .testTarget(
       name: "HangcheckTests", dependencies: ["hangcheck", "HangReport"], exclude: [],
       swiftSettings: strict),
+    // Runs the programs of Tests/Fixtures, which are no targets, and those of Examples.
+    .testTarget(
+      name: "ZooTests", dependencies: ["hangcheck", "HangReport", "WaitForGraph"],
+      swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )
