@@ -77,7 +77,8 @@ enum Child {
       close(ends[end])
       ends[end] = -1
     }
-    // Inputs are short: they fit into the pipe.
+    // Inputs are short: they fit into the pipe. A program that has ended already reads none of it.
+    signal(SIGPIPE, SIG_IGN)
     var text = Array(input.utf8)
     _ = write(ends[1], &text, text.count)
     close(ends[1])
