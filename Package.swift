@@ -64,6 +64,10 @@ let package = Package(
       name: "HangcheckTests",
       dependencies: ["hangcheck", "HangReport", "ProcessInspector", "WaitForGraph"],
       swiftSettings: strict),
+    // Runs the programs of Tests/Fixtures, which are no targets, and those of Examples.
+    .testTarget(
+      name: "ZooTests", dependencies: ["hangcheck", "HangReport", "WaitForGraph"],
+      swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )
