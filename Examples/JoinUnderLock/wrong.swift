@@ -11,7 +11,6 @@ final class Service: @unchecked Sendable {
     pthread_create(
       &worker, nil,
       { own in
-        Thread.current.name = "worker"
         Unmanaged<Service>.fromOpaque(own!).takeUnretainedValue().work()
         return nil
       }, own)

@@ -27,11 +27,11 @@ let savings = Account("savings", balance: 100)
 let wages = Account("wages", balance: 100)
 
 let saver = Thread { transfer(30, from: wages, to: savings) }
-saver.name = "saver"
 let spender = Thread { transfer(20, from: savings, to: wages) }
-spender.name = "spender"
 saver.start()
+saver.name = "saver"
 spender.start()
+spender.name = "spender"
 
 while !saver.isFinished || !spender.isFinished { Thread.sleep(forTimeInterval: 0.01) }
 print("savings \(savings.balance), wages \(wages.balance)")

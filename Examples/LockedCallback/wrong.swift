@@ -45,10 +45,10 @@ let source = Source()
 let chart = Chart(source)
 source.listen { chart.add($0) }
 let feed = Thread { source.publish(7) }
-feed.name = "feed"
 let screen = Thread { chart.redraw() }
-screen.name = "screen"
 feed.start()
+feed.name = "feed"
 screen.start()
+screen.name = "screen"
 while !feed.isFinished || !screen.isFinished { Thread.sleep(forTimeInterval: 0.01) }
 print("drawn")

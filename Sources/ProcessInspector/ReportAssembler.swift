@@ -88,7 +88,7 @@ struct ReportAssembler {
     }
     let unwound = unwinder.unwindSite(
       returnAddress: site.returnAddress, sp: site.stackPointer, rbp: site.framePointer,
-      window: StackCopy(base: site.stackPointer, bytes: site.window), live: live)
+      kept: site.copies, live: live)
     return frames(unwound.frames)
   }
 
@@ -130,5 +130,16 @@ struct ReportAssembler {
       }
     case .blocked, .unknown: return .blocked
     }
+  }
+}
+
+extension RecordedSite {
+  /// What was kept of the stack, as an unwinder takes it.
+  fileprivate var copies: [StackCopy] {
+    [StackCopy(base: stackPointer, bytes: window)]
+      + chain.map { frame in
+        let words = [frame.saved, frame.returnAddress]
+        return StackCopy(base: frame.address, bytes: words.withUnsafeBytes(Array.init))
+      }
   }
 }

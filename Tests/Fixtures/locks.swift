@@ -18,8 +18,8 @@ func meet(_ all: Int) {
 @discardableResult
 func start(_ name: String, _ body: @escaping () -> Void) -> Thread {
   let thread = Thread(block: body)
-  thread.name = name
   thread.start()
+  thread.name = name  // Foundation forgets one that comes before the start
   return thread
 }
 func wait(_ threads: Thread...) {

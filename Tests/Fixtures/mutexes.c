@@ -219,8 +219,7 @@ static void *innocent(void *_) {
 static void bystanders(void) {
   start("alice", alice, NULL);
   start("bob", bob, NULL);
-  meet(&both, 2);
-  nap(20);
+  nap(100);
   for (int i = 0; i < 3; i++) start("innocent", innocent, NULL);
   wait_asleep();
 }

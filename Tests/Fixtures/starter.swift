@@ -22,8 +22,8 @@ func deadlock() {
       second.unlock()
       first.unlock()
     }
-    thread.name = name
     thread.start()
+    thread.name = name  // Foundation forgets one that comes before the start
   }
   for _ in 0..<3000 { usleep(10_000) }
 }

@@ -128,9 +128,23 @@ enum Child {
       polled[0].revents = 0
       polled[1].revents = 0
     }
-    for _ in 0..<100 where kill(-pid, 0) == 0 { usleep(5000) }
-    outcome.leftOvers = kill(-pid, SIGKILL) == 0
+    for _ in 0..<100 where hasMembers(group: pid) { usleep(5000) }
+    outcome.leftOvers = hasMembers(group: pid)
+    kill(-pid, SIGKILL)
     return outcome
+  }
+}
+
+/// Whether a process of the group still runs. One that has ended may stay listed until its new parent asks for it.
+private func hasMembers(group: pid_t) -> Bool {
+  if kill(-group, 0) != 0 { return false }
+  let pids = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+  return pids.contains { name in
+    guard Int32(name) != nil, let line = try? String(contentsOfFile: "/proc/\(name)/stat", encoding: .utf8),
+      let end = line.lastIndex(of: ")")
+    else { return false }
+    let words = line[line.index(after: end)...].split(separator: " ")
+    return words.count > 2 && words[0] != "Z" && words[2] == "\(group)"
   }
 }
 

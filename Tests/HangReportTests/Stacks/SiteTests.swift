@@ -44,7 +44,7 @@ import Testing
       record.window.bytes.removeLast(96 - window)
       let unwound = unwinder.unwindSite(
         returnAddress: record.returnAddress, sp: record.sp, rbp: record.rbp,
-        window: record.window, live: live)
+        kept: [record.window], live: live)
       return (
         unwound,
         symbolizer.frames(for: unwound.frames).filter { !$0.runtime }.map {
@@ -88,7 +88,7 @@ import Testing
   func nowhere() throws {
     let unwinder = try Unwinder(images: ImageMap([]), memory: NoMemory())
     let unwound = unwinder.unwindSite(
-      returnAddress: 0, sp: .max, rbp: .max, window: StackCopy(base: .max, bytes: []), live: [])
+      returnAddress: 0, sp: .max, rbp: .max, kept: [StackCopy(base: .max, bytes: [])], live: [])
     #expect(unwound.frames.count == 1)
     #expect(!unwound.isComplete && unwound.note != nil)
   }
