@@ -46,7 +46,8 @@ struct LibUnwind {
     }
     guard var library = LibUnwind(handle: handle) else {
       return .failure(
-        UnwinderUnavailable(description: "libunwind-x86_64.so.8 lacks a function that hangcheck needs"))
+        UnwinderUnavailable(
+          description: "libunwind-x86_64.so.8 lacks a function that hangcheck needs"))
     }
     for layout in [true, false] {
       library.hasLoadOffset = layout
