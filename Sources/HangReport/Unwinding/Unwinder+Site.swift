@@ -40,7 +40,11 @@ extension Unwinder {
         } else if let index = liveIndex(of: frame, in: live) {
           frames.append(frame)
           frames += live[(index + 1)...]
-          return Unwound(frames: frames, isComplete: true)
+          // A walk that ended early left its last frame without a CFA.
+          let isWhole = live.last?.cfa != 0
+          return Unwound(
+            frames: frames, isComplete: isWhole,
+            note: isWhole ? nil : "maybe cut, like the thread's present stack")
         } else {
           frames.append(RawFrame(pc: pc, cfa: 0, isExact: isTrampoline))
           return Unwound(frames: frames, isComplete: false, note: notKept)

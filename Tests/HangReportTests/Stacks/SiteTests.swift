@@ -62,6 +62,12 @@ import Testing
     #expect(direct.0.isComplete && direct.0.note == nil)
     #expect(direct.0.frames.last == live.frames.last)
 
+    // What the live stack lacks, the site lacks too.
+    var cutLive = Array(live.frames.prefix(4))
+    cutLive[3].cfa = 0
+    let half = try site("direct", live: cutLive)
+    #expect(half.0.frames.count == 2 && !half.0.isComplete && half.0.note != nil)
+
     let wrapper = try site("wrapper", live: live.frames)
     #expect(wrapper.1 == [at("acquire", "wrapper"), at("second", "second")] + rest)
     #expect(wrapper.0.isComplete)

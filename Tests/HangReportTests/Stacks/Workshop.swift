@@ -29,18 +29,15 @@ final class Workshop: Sendable {
   }
 
   @discardableResult
-  func run(_ command: [String], input: String? = nil) throws -> String {
+  func run(_ command: [String]) throws -> String {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
     process.arguments = command
     let output = Pipe()
     process.standardOutput = output
     process.standardError = output
-    let inPipe = Pipe()
-    process.standardInput = inPipe
+    process.standardInput = FileHandle.nullDevice
     try process.run()
-    if let input { try inPipe.fileHandleForWriting.write(contentsOf: Data(input.utf8)) }
-    try inPipe.fileHandleForWriting.close()
     let data = try output.fileHandleForReading.readToEnd() ?? Data()
     process.waitUntilExit()
     let text = String(decoding: data, as: UTF8.self)
