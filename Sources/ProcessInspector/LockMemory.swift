@@ -4,6 +4,8 @@ internal import CHangcheck
 struct MutexMemory {
   var owner: KernelThreadID?
   var isRecursive: Bool
+  /// How often its owner has taken it, where it is recursive.
+  var depth: Int
   var isLocked: Bool
   /// With priority inheritance the kernel keeps the queue, and refuses a wait that would close a circle: glibc then sleeps
   /// for ever elsewhere.
@@ -21,6 +23,7 @@ struct MutexMemory {
     owner = tid > 0 ? KernelThreadID(tid) : nil
     let kind = word(hck_mutex_kind_offset())
     isRecursive = kind & 3 == 1
+    depth = isRecursive ? Int(word(4)) : 1
     inheritsPriority = kind & 32 != 0
     isShared = kind & 128 != 0
     isLocked = word(0) != 0

@@ -8,6 +8,8 @@ struct SeenThread {
   var tid: KernelThreadID
   var isAlive: Bool
   var record: RecordedThread?
+  /// What it really holds, in the order of the snapshot's holds.
+  var holds: [RecordedHold] = []
 }
 
 /// One look at a process: the recorder's word, checked against the memory of the locks and, where asked for, the kernel's.
@@ -145,7 +147,8 @@ struct LookBuilder {
       case HCK_MUTEX.rawValue:
         let mutex = MutexMemory(memory, key.address)
         keepOnly(
-          key, owner: mutex?.isLocked == true ? mutex?.owner : nil, isShared: mutex?.isShared ?? false)
+          key, owner: mutex?.isLocked == true ? mutex?.owner : nil, depth: mutex?.depth ?? 1,
+          isShared: mutex?.isShared ?? false)
       case HCK_RWLOCK.rawValue:
         let lock = ReadWriteLockMemory(memory, key.address)
         keepOnly(
@@ -161,7 +164,9 @@ struct LookBuilder {
     for index in holds.indices { holds[index].removeAll { $0.key == key } }
   }
 
-  private mutating func keepOnly(_ key: ResourceKey, owner: KernelThreadID?, readers: Int = 0, isShared: Bool) {
+  private mutating func keepOnly(
+    _ key: ResourceKey, owner: KernelThreadID?, depth: Int = 1, readers: Int = 0, isShared: Bool
+  ) {
     guard let owner else {
       let recorded = holds.joined().filter { $0.key == key && $0.isShared }.count
       if recorded > readers || readers == 0 {
@@ -171,20 +176,23 @@ struct LookBuilder {
       }
       return
     }
-    // The newest entry of the owner's: an older one is of a lock that lay here before.
-    let hasEntry = { [holds] (index: Int) in holds[index].contains { $0.key == key && !$0.isShared } }
+    let isOwned = { (hold: RecordedHold) in hold.key == key && !hold.isShared }
     let same = threads.indices.filter { threads[$0].tid == owner }
+    let hasEntry = { [holds] (index: Int) in holds[index].contains(where: isOwned) }
     let index =
       same.first { threads[$0].isAlive && hasEntry($0) } ?? same.first { hasEntry($0) }
-      ?? same.first { threads[$0].isAlive } ?? append(owner, isAlive: files.isAlive(owner) || (isShared && ProcessFiles.exists(owner)))
-    let place = holds[index].lastIndex { $0.key == key && !$0.isShared }
+      ?? same.first { threads[$0].isAlive }
+      ?? append(owner, isAlive: files.isAlive(owner) || (isShared && ProcessFiles.exists(owner)))
     for other in holds.indices where other != index { holds[other].removeAll { $0.key == key } }
-    if let place {
-      var kept: [RecordedHold] = []
-      for (i, hold) in holds[index].enumerated() where hold.key != key || i == place { kept.append(hold) }
-      holds[index] = kept
-    } else {
-      holds[index].removeAll { $0.key == key }
+    holds[index].removeAll { $0.key == key && $0.isShared }
+    // The newest entries are the owner's: an older one is of a lock that lay here before.
+    var surplus = holds[index].count(where: isOwned) - max(1, depth)
+    holds[index].removeAll { hold in
+      guard isOwned(hold), surplus > 0 else { return false }
+      surplus -= 1
+      return true
+    }
+    if !holds[index].contains(where: isOwned) {
       holds[index].append(RecordedHold(key: key, isShared: false, since: 0, site: nil))
     }
   }
@@ -218,6 +226,7 @@ struct LookBuilder {
             resource: resourceID(hold.key), mode: hold.isShared ? .shared : .exclusive,
             seconds: hold.since == 0 ? nil : Double(clock &- hold.since) / 1000))
       }
+      threads[index].holds = holds[index]
       seen.append(thread)
     }
     let described = resources.enumerated().map { index, key in

@@ -39,9 +39,8 @@ struct ReportAssembler {
     }
   }
 
-  /// `states` as they were before anything was stopped: a stop shows in the kernel's answer.
   mutating func threads(
-    _ look: Look, stacks: [KernelThreadID: CapturedThread], states: [KernelThreadID: Thread.State]
+    _ look: Look, stacks: [KernelThreadID: CapturedThread]
   ) -> [Thread] {
     look.snapshot.threads.map { seen in
       let kernel = look.thread(seen.id)
@@ -50,8 +49,8 @@ struct ReportAssembler {
         live = unwinder?.unwind(captured.registers, stack: [captured.stack])
       }
       let stack = live.map { frames($0.frames) } ?? []
-      let holds = seen.holds.map { hold in
-        let site = kernel.record?.holds.last { $0.key == look.resource(hold.resource) }?.site
+      let holds = zip(seen.holds, kernel.holds).map { hold, recorded in
+        let site = recorded.site
         return Thread.Hold(
           resource: hold.resource, mode: hold.mode, seconds: hold.seconds,
           stack: acquisition(site, live: live?.frames ?? []))
@@ -62,7 +61,8 @@ struct ReportAssembler {
       return Thread(
         id: seen.id, tid: kernel.tid.rawValue, pid: isRoot ? nil : files.pid.rawValue,
         name: seen.isAlive ? files.name(kernel.tid) : kernel.record?.name ?? "",
-        state: seen.isAlive ? states[kernel.tid] ?? .blocked : .idle, waitsFor: wait,
+        state: !seen.isAlive ? .idle : wait != nil ? .blocked : state(kernel.tid, stacks[kernel.tid]),
+        waitsFor: wait,
         holds: holds, stack: stack)
     }
   }
@@ -108,27 +108,22 @@ struct ReportAssembler {
     return result
   }
 
-  /// What each live thread of a look does, as the kernel sees it now.
-  static func states(_ look: Look, files: ProcessFiles) -> [KernelThreadID: Thread.State] {
-    var result: [KernelThreadID: Thread.State] = [:]
-    for thread in look.snapshot.threads where thread.isAlive {
-      let tid = look.thread(thread.id).tid
-      result[tid] = thread.wait != nil ? .blocked : state(files.state(tid))
+  /// What a thread does: as it was stopped, so that it agrees with its stack, else as the kernel sees it now.
+  private func state(_ tid: KernelThreadID, _ captured: CapturedThread?) -> Thread.State {
+    if let captured { return captured.systemCall.map(Self.state(systemCall:)) ?? .running }
+    switch files.state(tid) {
+    case .running: return .running
+    case .call(let number, _): return Self.state(systemCall: number)
+    case .blocked, .unknown: return .blocked
     }
-    return result
   }
 
-  private static func state(_ kernel: KernelState) -> Thread.State {
-    switch kernel {
-    case .running: return .running
-    case .call(let number, _):
-      switch number {
-      case 35, 230: return .sleeping  // nanosleep, clock_nanosleep
-      case 202, 219, 61, 247: return .blocked  // futex, restart_syscall, wait4, waitid
-      case 34, 130, 128: return .idle  // pause, rt_sigsuspend, rt_sigtimedwait
-      default: return .io
-      }
-    case .blocked, .unknown: return .blocked
+  private static func state(systemCall number: Int) -> Thread.State {
+    switch number {
+    case 35, 230: .sleeping  // nanosleep, clock_nanosleep
+    case 202, 219, 61, 247: .blocked  // futex, restart_syscall, wait4, waitid
+    case 34, 130, 128: .idle  // pause, rt_sigsuspend, rt_sigtimedwait
+    default: .io
     }
   }
 }

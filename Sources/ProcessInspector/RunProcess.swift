@@ -55,7 +55,7 @@ final class RunProcess {
     let look = watch.lastLook(now: now)
     var assembler = ReportAssembler(
       files: files, memory: memory, arena: arena, isRoot: isRoot, mappings: lastMappings)
-    let threads = assembler.threads(look, stacks: [:], states: [:])
+    let threads = assembler.threads(look, stacks: [:])
     return Picture(
       threads: threads, resources: assembler.resources(look),
       limits: assembler.limits + ["the process is gone: where its threads stood cannot be read any more"])
@@ -70,10 +70,9 @@ final class RunProcess {
 
   func picture(of look: Look) -> Picture {
     let alive = look.threads.filter(\.isAlive).map(\.tid)
-    let states = ReportAssembler.states(look, files: files)
     let stacks = capture.capture(alive, memory: memory)
     var assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: isRoot)
-    let threads = assembler.threads(look, stacks: stacks, states: states)
+    let threads = assembler.threads(look, stacks: stacks)
     var limits = assembler.limits
     if let refusal = capture.refusal, stacks.count < alive.count {
       limits.append("the stacks of \(alive.count - stacks.count) threads could not be read (\(refusal))")

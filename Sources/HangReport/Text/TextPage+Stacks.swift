@@ -35,7 +35,12 @@ extension TextPage {
       return style.heading(place) + (frame.symbol.map { " in \(cleaned($0))" } ?? "") + inlined
     }
     guard !frame.image.isEmpty, !frame.runtime else { return function(frame) + inlined }
-    return function(frame) + inlined + style.faint(" (no debug information: build with -g)")
+    let isMerged = frame.symbol?.hasPrefix("merged ") ?? false
+    return function(frame) + inlined
+      + style.faint(
+        isMerged
+          ? " (the optimiser made one function of several alike, so there is no line: build with -Onone)"
+          : " (no debug information: build with -g)")
   }
 
   private func function(_ frame: Frame) -> String {
