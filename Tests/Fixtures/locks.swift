@@ -257,7 +257,8 @@ class Account {
   }
 }
 func methods() {
-  let mine = Account(), yours = Account()
+  let mine = Account()
+  let yours = Account()
   wait(start("payer") { mine.send(5, to: yours) }, start("payee") { yours.send(7, to: mine) })
 }
 
@@ -362,7 +363,8 @@ func tries() {
 func ordered() {
   func move(_ x: NSLock, _ y: NSLock) {
     let swapped = unsafeBitCast(x, to: UInt.self) > unsafeBitCast(y, to: UInt.self)
-    let first = swapped ? y : x, second = swapped ? x : y
+    let first = swapped ? y : x
+    let second = swapped ? x : y
     for _ in 0..<5000 {
       first.lock()
       second.lock()
@@ -375,7 +377,8 @@ func ordered() {
     start("mover-3") { move(b, c) }, start("mover-4") { move(c, a) })
 }
 func idlePool() {
-  let jobs = Atomic<Int>(0), done = Atomic<Int>(0)
+  let jobs = Atomic<Int>(0)
+  let done = Atomic<Int>(0)
   for i in 0..<4 {
     start("idle-\(i)") {
       while true {
@@ -396,7 +399,8 @@ func idlePool() {
 }
 func conditionLock() {
   // With a limit: without one, Foundation of Swift 6.3 traps on Linux in NSCondition.wait(until:).
-  let turn = NSConditionLock(condition: 0), limit = Date(timeIntervalSinceNow: 20)
+  let turn = NSConditionLock(condition: 0)
+  let limit = Date(timeIntervalSinceNow: 20)
   wait(
     start("even") {
       for i in 0..<500 {
@@ -413,7 +417,8 @@ func conditionLock() {
   print(turn.condition)
 }
 func queues() {
-  let queue = DispatchQueue(label: "work", attributes: .concurrent), group = DispatchGroup()
+  let queue = DispatchQueue(label: "work", attributes: .concurrent)
+  let group = DispatchGroup()
   let total = Atomic<Int>(0)
   for i in 0..<500 {
     queue.async(group: group) {
@@ -428,7 +433,8 @@ func tasks() {
     var value = 0
     func add(_ amount: Int) { value += amount }
   }
-  let counter = Counter(), done = DispatchSemaphore(value: 0)
+  let counter = Counter()
+  let done = DispatchSemaphore(value: 0)
   Task.detached {
     await withTaskGroup(of: Void.self) { group in
       for i in 0..<200 {

@@ -40,7 +40,8 @@ extension Fixture {
   static let folder = root.appending(path: "Tests/Fixtures")
 
   static let all: [Fixture] = {
-    let text = (try? String(contentsOf: folder.appending(path: "fixtures.tsv"), encoding: .utf8)) ?? ""
+    let text =
+      (try? String(contentsOf: folder.appending(path: "fixtures.tsv"), encoding: .utf8)) ?? ""
     let lines = text.split(separator: "\n").filter { !$0.hasPrefix("#") }
     let wanted = ProcessInfo.processInfo.environment["ZOO"].map { $0.split(separator: ",") }
     return lines.compactMap(Fixture.init(line:)).filter { fixture in
@@ -104,7 +105,8 @@ private func words(_ text: String) -> [String] {
 /// `a,b` or `name-0...name-99`, sorted.
 private func threads(_ text: String) -> [String] {
   if let dots = text.range(of: "...") {
-    let first = text[..<dots.lowerBound], last = text[dots.upperBound...]
+    let first = text[..<dots.lowerBound]
+    let last = text[dots.upperBound...]
     let stem = first.prefix { !$0.isNumber }
     if let from = Int(first.dropFirst(stem.count)), let to = Int(last.dropFirst(stem.count)) {
       return (from...to).map { "\(stem)\($0)" }.sorted()
@@ -115,7 +117,10 @@ private func threads(_ text: String) -> [String] {
 
 /// A line of a source that a report must show for a thread.
 struct Mark: Sendable, Hashable {
-  enum Role: String, Sendable { case holds = "HOLDS", waits = "WAITS" }
+  enum Role: String, Sendable {
+    case holds = "HOLDS"
+    case waits = "WAITS"
+  }
   var role: Role
   var thread: String
   var file: String
