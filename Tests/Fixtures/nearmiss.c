@@ -601,8 +601,9 @@ static void others(void) {
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  printf("%d\n", posix_spawnp(&pid, "sh", &actions, &attributes, arguments, environ));
+  int answer = posix_spawnp(&pid, "sh", &actions, &attributes, arguments, environ);
   waitpid(pid, &status, 0);
+  printf("%d\n", answer);
   printf("%d\n", WEXITSTATUS(status));
   printf("%d\n", posix_spawn(&pid, "/nowhere", NULL, NULL, arguments, environ));
   printf("%d\n", WEXITSTATUS(system("exit 5")));

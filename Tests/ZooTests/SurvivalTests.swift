@@ -5,7 +5,7 @@ import Testing
 /// What becomes of the program when hangcheck is killed, and of hangcheck when the program is.
 @Suite("Survival") struct SurvivalTests {
   private func fixture(_ name: String) throws -> Fixture {
-    try #require(Fixture.all.first { $0.name == name })
+    try #require(Fixture.table.first { $0.name == name })
   }
   /// Runs a bash script with the tool as $1 and the program, with its arguments, from $2 on.
   private func bash(_ script: String, _ name: String) async throws -> Child.Outcome {
