@@ -26,6 +26,11 @@ func wait(_ threads: Thread...) {
   while !threads.allSatisfy({ $0.isFinished }) { usleep(5000) }
 }
 
+// Called by one of two threads that do the same: an optimised build would make one function of both,
+// which then has no lines at all.
+@inline(never)
+func note() { place.add(0, ordering: .relaxed) }
+
 let a = NSLock()
 let b = NSLock()
 let c = NSLock()
@@ -36,6 +41,8 @@ let condition = NSCondition()
 // MARK: two locks, two orders
 
 func transfer() {
+  note()
+  note()
   a.lock()  // HOLDS(transfer)
   meet(2)
   b.lock()  // WAITS(transfer)
@@ -43,6 +50,7 @@ func transfer() {
   a.unlock()
 }
 func audit() {
+  note()
   b.lock()  // HOLDS(audit)
   meet(2)
   a.lock()  // WAITS(audit)
@@ -177,6 +185,7 @@ func wrappers() {
       release(a)
     },
     start("wrapped-2") {
+      note()
       acquire(b)  // HOLDS(wrapped-2)
       meet(2)
       acquire(a)  // WAITS(wrapped-2)
@@ -194,6 +203,7 @@ func closures() {
       }
     },
     start("scope-2") {
+      note()
       b.withLock {  // HOLDS(scope-2)
         meet(2)
         a.withLock { print("never") }  // WAITS(scope-2)
@@ -216,6 +226,7 @@ func generic() {
       }
     },
     start("generic-2") {
+      note()
       guarded(ra) {  // HOLDS(generic-2)
         meet(2)
         guarded(a) { print("never") }  // WAITS(generic-2)
@@ -236,6 +247,7 @@ func inlined() {
       b.unlock()
     },
     start("inlined-2") {
+      note()
       quick(b)  // HOLDS(inlined-2)
       meet(2)
       quick(a)  // WAITS(inlined-2)
