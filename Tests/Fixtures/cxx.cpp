@@ -77,13 +77,13 @@ struct Closer {
   bool armed = false;
   ~Closer() {
     if (!armed) return;
-    pthread_join(thread, nullptr);  // WAITS(main)
+    pthread_join(thread, nullptr);  // WAITS(static-destructor:main)
     armed = false;
   }
 };
 static Closer closer;
 static void static_destructor() {
-  pthread_mutex_lock(&left);  // HOLDS(main)
+  pthread_mutex_lock(&left);  // HOLDS(static-destructor:main)
   closer.thread = start("final-user", final_user, nullptr);
   closer.armed = true;
 }

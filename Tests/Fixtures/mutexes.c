@@ -219,7 +219,7 @@ static void *innocent(void *_) {
 static void bystanders(void) {
   start("alice", alice, NULL);
   start("bob", bob, NULL);
-  meet(&both, 2);
+  while (__atomic_load_n(&both, __ATOMIC_SEQ_CST) < 2) nap(1);
   nap(20);
   for (int i = 0; i < 3; i++) start("innocent", innocent, NULL);
   wait_asleep();
