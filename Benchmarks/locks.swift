@@ -22,8 +22,10 @@ func smallest(slices: Int, rounds: Int, _ body: (Int) -> Void) -> Double {
   return best
 }
 
-let slices = 10, rounds = 200_000
-let a = NSLock(), b = NSLock()
+let slices = 10
+let rounds = 200_000
+let a = NSLock()
+let b = NSLock()
 let recursive = NSRecursiveLock()
 let m = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 2)
 pthread_mutex_init(m, nil)

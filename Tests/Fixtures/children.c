@@ -120,10 +120,29 @@ static void two_children(void) {
   }
   for (int i = 0; i < 2; i++) reap(pids[i]);
 }
+// The deadlock is the program's own; meanwhile it forks and reaps all the time.
+static void forking(void) {
+  start("kid-a", kid_a, NULL);
+  start("kid-b", kid_b, NULL);
+  for (int i = 0; i < 2000; i++) {
+    pid_t pid = fork();
+    if (pid == 0) {
+      pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+      pthread_mutex_lock(&own);
+      pthread_mutex_unlock(&own);
+      _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+    nap(5);
+  }
+  for (int i = 0; i < 3000; i++) nap(10);
+}
+
 static const struct scenario all[] = {
   {"abba", abba}, {"fork", forked}, {"grandchild", grandchild}, {"exec", executed},
   {"spawn", spawned}, {"system", by_system}, {"popen", by_popen}, {"vfork", by_vfork},
   {"replaced", replaced}, {"inherited", inherited}, {"two-children", two_children},
+  {"forking", forking},
 };
 int main(int argc, char **argv) {
   ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);

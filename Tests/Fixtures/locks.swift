@@ -26,6 +26,11 @@ func wait(_ threads: Thread...) {
   while !threads.allSatisfy({ $0.isFinished }) { usleep(5000) }
 }
 
+// Called by one of two threads that do the same: an optimised build would make one function of both,
+// which then has no lines at all.
+@inline(never)
+func note() { place.add(0, ordering: .relaxed) }
+
 let a = NSLock()
 let b = NSLock()
 let c = NSLock()
@@ -40,6 +45,8 @@ var noted = 0
 func note() { noted += 1 }
 
 func transfer() {
+  note()
+  note()
   a.lock()  // HOLDS(transfer)
   note()
   meet(2)
@@ -48,6 +55,7 @@ func transfer() {
   a.unlock()
 }
 func audit() {
+  note()
   b.lock()  // HOLDS(audit)
   if noted > 9 { note() }
   meet(2)
@@ -183,6 +191,7 @@ func wrappers() {
       release(a)
     },
     start("wrapped-2") {
+      note()
       acquire(b)  // HOLDS(wrapped-2)
       meet(2)
       acquire(a)  // WAITS(wrapped-2)
@@ -201,6 +210,7 @@ func closures() {
       }
     },
     start("scope-2") {
+      note()
       b.withLock {  // HOLDS(scope-2)
         meet(2)
         a.withLock { print("never") }  // WAITS(scope-2)
@@ -223,6 +233,7 @@ func generic() {
       }
     },
     start("generic-2") {
+      note()
       guarded(ra) {  // HOLDS(generic-2)
         meet(2)
         guarded(a) { print("never") }  // WAITS(generic-2)
@@ -244,6 +255,7 @@ func inlined() {
       b.unlock()
     },
     start("inlined-2") {
+      note()
       quick(b)  // HOLDS(inlined-2)
       meet(2)
       quick(a)  // WAITS(inlined-2)
@@ -265,7 +277,8 @@ class Account {
   }
 }
 func methods() {
-  let mine = Account(), yours = Account()
+  let mine = Account()
+  let yours = Account()
   wait(start("payer") { mine.send(5, to: yours) }, start("payee") { yours.send(7, to: mine) })
 }
 
@@ -370,7 +383,8 @@ func tries() {
 func ordered() {
   func move(_ x: NSLock, _ y: NSLock) {
     let swapped = unsafeBitCast(x, to: UInt.self) > unsafeBitCast(y, to: UInt.self)
-    let first = swapped ? y : x, second = swapped ? x : y
+    let first = swapped ? y : x
+    let second = swapped ? x : y
     for _ in 0..<5000 {
       first.lock()
       second.lock()
@@ -383,7 +397,8 @@ func ordered() {
     start("mover-3") { move(b, c) }, start("mover-4") { move(c, a) })
 }
 func idlePool() {
-  let jobs = Atomic<Int>(0), done = Atomic<Int>(0)
+  let jobs = Atomic<Int>(0)
+  let done = Atomic<Int>(0)
   for i in 0..<4 {
     start("idle-\(i)") {
       while true {
@@ -404,7 +419,8 @@ func idlePool() {
 }
 func conditionLock() {
   // With a limit: without one, Foundation of Swift 6.3 traps on Linux in NSCondition.wait(until:).
-  let turn = NSConditionLock(condition: 0), limit = Date(timeIntervalSinceNow: 20)
+  let turn = NSConditionLock(condition: 0)
+  let limit = Date(timeIntervalSinceNow: 20)
   wait(
     start("even") {
       for i in 0..<500 {
@@ -421,7 +437,8 @@ func conditionLock() {
   print(turn.condition)
 }
 func queues() {
-  let queue = DispatchQueue(label: "work", attributes: .concurrent), group = DispatchGroup()
+  let queue = DispatchQueue(label: "work", attributes: .concurrent)
+  let group = DispatchGroup()
   let total = Atomic<Int>(0)
   for i in 0..<500 {
     queue.async(group: group) {
@@ -436,7 +453,8 @@ func tasks() {
     var value = 0
     func add(_ amount: Int) { value += amount }
   }
-  let counter = Counter(), done = DispatchSemaphore(value: 0)
+  let counter = Counter()
+  let done = DispatchSemaphore(value: 0)
   Task.detached {
     await withTaskGroup(of: Void.self) { group in
       for i in 0..<200 {

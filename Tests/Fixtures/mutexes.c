@@ -219,7 +219,8 @@ static void *innocent(void *_) {
 static void bystanders(void) {
   start("alice", alice, NULL);
   start("bob", bob, NULL);
-  nap(100);
+  while (__atomic_load_n(&both, __ATOMIC_SEQ_CST) < 2) nap(1);
+  nap(20);
   for (int i = 0; i < 3; i++) start("innocent", innocent, NULL);
   wait_asleep();
 }
@@ -567,6 +568,104 @@ static void blocked_signals(void) {
   abba();
 }
 
+// Names that a report must write so that a reader, and a JSON parser, can read them.
+static void *oddly_named(void *_) {
+  for (;;) nap(1000);
+  return _;
+}
+static void *odd_1(void *_) {
+  pthread_mutex_lock(&a);  // HOLDS(say "hi")
+  meet(&both, 2);
+  pthread_mutex_lock(&b);  // WAITS(say "hi")
+  pthread_mutex_unlock(&b);
+  return _;
+}
+static void *odd_2(void *_) {
+  pthread_mutex_lock(&b);  // HOLDS(back\slash ü)
+  meet(&both, 2);
+  pthread_mutex_lock(&a);  // WAITS(back\slash ü)
+  pthread_mutex_unlock(&a);
+  return _;
+}
+static void odd_names(void) {
+  start("\xff\xc3\n\x01\t", oddly_named, NULL);
+  start("", oddly_named, NULL);
+  start("<b>&amp;</b>", oddly_named, NULL);
+  start("\033[31mred", oddly_named, NULL);
+  start("say \"hi\"", odd_1, NULL);
+  start("back\\slash ü", odd_2, NULL);
+  wait_asleep();
+}
+
+// The locks are taken at the bottom of a deep recursion.
+NOINLINE static void *dive(int depth, body bottom) {
+  void *result = depth ? dive(depth - 1, bottom) : bottom(NULL);
+  __asm__ volatile("");
+  return result;
+}
+static void *deep_1(void *_) { return dive(3000, alice); }
+static void *deep_2(void *_) { return dive(3000, bob); }
+static void deep(void) {
+  start("alice", deep_1, NULL);
+  start("bob", deep_2, NULL);
+  wait_asleep();
+}
+
+// Other threads are as busy with other locks as they can be, before and after.
+static pthread_mutex_t noise[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+static void *noisy(void *_) {
+  for (;;) {
+    pthread_mutex_lock(&noise[0]);
+    pthread_mutex_lock(&noise[1]);
+    pthread_mutex_unlock(&noise[1]);
+    pthread_mutex_unlock(&noise[0]);
+  }
+  return _;
+}
+static void busy(void) {
+  for (int i = 0; i < 6; i++) start("noisy", noisy, NULL);
+  nap(1500);
+  abba();
+}
+
+// Twice the knot comes undone by a time limit; the third time there is none.
+static int round_of[3];
+static void *patient(void *raw) {
+  pthread_mutex_t *mine = raw ? &b : &a, *other = raw ? &a : &b;
+  for (int i = 0; i < 2; i++) {
+    struct timespec limit = in(CLOCK_REALTIME, 250);
+    pthread_mutex_lock(mine);
+    meet(&round_of[i], 2);
+    if (pthread_mutex_timedlock(other, &limit) == 0) pthread_mutex_unlock(other);
+    pthread_mutex_unlock(mine);
+  }
+  pthread_mutex_lock(mine);  // HOLDS(patient-1,patient-2)
+  meet(&round_of[2], 2);
+  pthread_mutex_lock(other);  // WAITS(patient-1,patient-2)
+  pthread_mutex_unlock(other);
+  return NULL;
+}
+static void after_limits(void) {
+  start("patient-1", patient, NULL);
+  start("patient-2", patient, &a);
+  wait_asleep();
+}
+
+// Renamed between the taking and the waiting: the later name is the thread's.
+static void *renamed(void *_) {
+  pthread_mutex_lock(&a);  // HOLDS(later)
+  pthread_setname_np(pthread_self(), "later");
+  meet(&both, 2);
+  pthread_mutex_lock(&b);  // WAITS(later)
+  pthread_mutex_unlock(&b);
+  return _;
+}
+static void renames(void) {
+  start("earlier", renamed, NULL);
+  start("bob", bob, NULL);
+  wait_asleep();
+}
+
 static const struct scenario all[] = {
   {"abba", abba}, {"errorcheck", errorcheck}, {"recursive", recursive}, {"adaptive", adaptive},
   {"robust", robust}, {"shared", shared}, {"inherit", inherit}, {"tried", tried},
@@ -578,6 +677,7 @@ static const struct scenario all[] = {
   {"inlined", inlined}, {"retaken", retaken}, {"out-of-order", out_of_order},
   {"key-destructor", key_destructor}, {"reused", reused}, {"two-cycles", two_cycles},
   {"barrier", barrier}, {"spin", spin}, {"spin-mix", spin_mix},
-  {"blocked-signals", blocked_signals},
+  {"blocked-signals", blocked_signals}, {"odd-names", odd_names}, {"deep", deep}, {"busy", busy},
+  {"after-limits", after_limits}, {"renames", renames},
 };
 int main(int argc, char **argv) { return PLAY(argc, argv, all); }

@@ -601,9 +601,10 @@ static void others(void) {
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  int error = posix_spawnp(&pid, "sh", &actions, &attributes, arguments, environ);
+  int answer = posix_spawnp(&pid, "sh", &actions, &attributes, arguments, environ);
   waitpid(pid, &status, 0);
-  printf("%d %d\n", error, WEXITSTATUS(status));
+  printf("%d\n", answer);
+  printf("%d\n", WEXITSTATUS(status));
   printf("%d\n", posix_spawn(&pid, "/nowhere", NULL, NULL, arguments, environ));
   printf("%d\n", WEXITSTATUS(system("exit 5")));
   FILE *pipe = popen("echo from a pipe", "r");
@@ -711,6 +712,53 @@ static void between_processes(void) {
   printf("%d\n", status);
 }
 
+// The lock's memory is given back while the lock is held: nobody may look there any more.
+static void unmapped(void) {
+  for (int i = 0; i < 50; i++) {
+    pthread_mutex_t *lock = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pthread_mutex_init(lock, NULL);
+    pthread_mutex_lock(lock);
+    munmap(lock, 4096);
+    pthread_mutex_lock(&a);
+    pthread_mutex_lock(&b);
+    pthread_mutex_unlock(&b);
+    pthread_mutex_unlock(&a);
+  }
+  nap(300);
+}
+
+// The owner sleeps, and will for long; that is no circle, however long others wait.
+static void *sleeps_on(void *_) {
+  pthread_mutex_lock(&a);
+  meet(&both, 2);
+  for (int i = 0; i < 400; i++) nap(100);
+  return _;
+}
+static void *reads_on(void *_) {
+  int ends[2];
+  char byte;
+  pthread_mutex_lock(&b);
+  if (pipe(ends) == 0 && read(ends[0], &byte, 1) < 0) puts("?");
+  return _;
+}
+static void stuck_owner(void) {
+  start("sleeps-on", sleeps_on, NULL);
+  start("reads-on", reads_on, NULL);
+  meet(&both, 2);
+  nap(50);
+  pthread_t one = start("patient", patient, NULL);
+  pthread_mutex_lock(&b);
+  pthread_join(one, NULL);
+}
+// Everybody waits for a signal that nobody is left to give.
+static pthread_cond_t lost = PTHREAD_COND_INITIALIZER;
+static void *unwoken(void *_) {
+  pthread_mutex_lock(&board);
+  for (;;) pthread_cond_wait(&lost, &board);
+  return _;
+}
+static void all_asleep(void) { all_of(3, "unwoken", unwoken); }
+
 static const struct scenario all[] = {
   {"hand-over-hand", hand_over_hand}, {"address-order", address_order},
   {"try-back-off", try_back_off}, {"timed-cross", timed_cross}, {"half-timed", half_timed},
@@ -723,7 +771,8 @@ static const struct scenario all[] = {
   {"self-join", self_join}, {"robust", robust}, {"stopped", stopped},
   {"fork-storm", fork_storm}, {"others", others}, {"exec-self", again_and_again},
   {"livelock", livelock}, {"signal-release", signal_release}, {"inheritance", inheritance},
-  {"between-processes", between_processes},
+  {"between-processes", between_processes}, {"unmapped", unmapped},
+  {"stuck-owner", stuck_owner}, {"all-asleep", all_asleep},
 };
 int main(int argc, char **argv) {
   ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);

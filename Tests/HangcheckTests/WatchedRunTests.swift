@@ -103,10 +103,7 @@ private final class ScriptedWatch: RunWatch {
     var stuck = false
   }
 
-  private static func prepare() throws { setenv("HANGCHECK_AGENT", try Fixture.agent(), 1) }
-
   @Test func autoEndsAProgramWhoseMainThreadIsStuck() async throws {
-    try Self.prepare()
     await #expect(processExitsWith: .exitCode(66)) {
       Case(
         name: "", options: ["--quiet"], program: ["sleep", "60"],
@@ -129,7 +126,6 @@ private final class ScriptedWatch: RunWatch {
   }
 
   @Test func deadlockActionsEndTheProgramAsAsked() async throws {
-    try Self.prepare()
     await #expect(processExitsWith: .exitCode(143)) {
       Case(
         name: "", options: ["--fail-on=never", "--on-deadlock=terminate"],
@@ -171,7 +167,6 @@ private final class ScriptedWatch: RunWatch {
   }
 
   @Test func timeoutReportsFirst() async throws {
-    try Self.prepare()
     await #expect(processExitsWith: .exitCode(66)) {
       Case(
         name: "", options: ["--timeout", "200ms"], program: ["sleep", "60"],
@@ -187,7 +182,6 @@ private final class ScriptedWatch: RunWatch {
   }
 
   @Test func textGoesOutAtOnceAndOnlyOnce() async throws {
-    try Self.prepare()
     let result = await #expect(
       processExitsWith: .exitCode(66), observing: [\.standardErrorContent]
     ) {
@@ -208,7 +202,6 @@ private final class ScriptedWatch: RunWatch {
   }
 
   @Test func filesHoldTheWholeAndLogsTheNews() async throws {
-    try Self.prepare()
     let scratch = try Scratch()
     let one = Case(
       name: "", options: ["--output", scratch.path + "/out", "--log", scratch.path + "/log"],

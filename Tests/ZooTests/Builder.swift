@@ -20,7 +20,8 @@ actor Builder {
   func program(_ source: URL, variant: String, libraries: [String] = []) async throws -> URL {
     var hash = Hash()
     for file in [source] + libraries.map({ Fixture.folder.appending(path: $0) })
-      + [Fixture.folder.appending(path: "fixture.h")] {
+      + [Fixture.folder.appending(path: "fixture.h")]
+    {
       hash.add(try Data(contentsOf: file))
     }
     // A path is part of what debug information says.

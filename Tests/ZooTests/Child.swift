@@ -68,7 +68,9 @@ enum Child {
     let begun = now()
     keepDescriptorsToOurselves()
     let error = withStrings(command) { arguments in
-      withStrings(environment) { posix_spawn(&pid, command[0], &actions, &attributes, arguments, $0) }
+      withStrings(environment) {
+        posix_spawn(&pid, command[0], &actions, &attributes, arguments, $0)
+      }
     }
     guard error == 0 else {
       throw Failure(description: "\(command[0]): \(String(cString: strerror(error)))")
@@ -128,23 +130,25 @@ enum Child {
       polled[0].revents = 0
       polled[1].revents = 0
     }
-    for _ in 0..<100 where hasMembers(group: pid) { usleep(5000) }
-    outcome.leftOvers = hasMembers(group: pid)
+    for _ in 0..<50 where lives(group: pid) { usleep(10000) }
+    outcome.leftOvers = lives(group: pid)
     kill(-pid, SIGKILL)
     return outcome
   }
-}
 
-/// Whether a process of the group still runs. One that has ended may stay listed until its new parent asks for it.
-private func hasMembers(group: pid_t) -> Bool {
-  if kill(-group, 0) != 0 { return false }
-  let pids = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
-  return pids.contains { name in
-    guard Int32(name) != nil, let line = try? String(contentsOfFile: "/proc/\(name)/stat", encoding: .utf8),
-      let end = line.lastIndex(of: ")")
-    else { return false }
-    let words = line[line.index(after: end)...].split(separator: " ")
-    return words.count > 2 && words[0] != "Z" && words[2] == "\(group)"
+  /// Whether a process of the group is there that has not ended; one that nobody has reaped has.
+  private static func lives(group: pid_t) -> Bool {
+    guard kill(-group, 0) == 0 else { return false }
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+    return names.contains { name in
+      guard Int32(name) != nil,
+        let stat = try? String(contentsOfFile: "/proc/\(name)/stat", encoding: .utf8),
+        let end = stat.lastIndex(of: ")")
+      else { return false }
+      // After the name: state, parent, group.
+      let fields = stat[stat.index(after: end)...].split(separator: " ")
+      return fields.count > 2 && fields[0] != "Z" && fields[0] != "X" && fields[2] == "\(group)"
+    }
   }
 }
 

@@ -21,7 +21,9 @@ import Testing
   func fixed(_ name: String) async throws {
     let source = Self.folder.appending(path: "\(name)/fixed.swift")
     let program = try await Builder.shared.program(source, variant: "debug")
-    let result = try await Gate.shared.pass { try Watched.run(["--timeout", "20s"], [program.path]) }
+    let result = try await Gate.shared.pass {
+      try Watched.run(["--timeout", "20s"], [program.path])
+    }
     #expect(result.outcome.status == .exited(0), "\(result.outcome.errorText)")
     #expect(result.loud.isEmpty)
   }
@@ -48,8 +50,10 @@ import Testing
     let program = try await Builder.shared.program(source, variant: "debug")
     let outcome = try await Gate.shared.pass {
       try Child.run(
-        [Watched.tool, "--color", "never", "--on-deadlock", "terminate", "--timeout", "20s",
-          program.path], limit: 45)
+        [
+          Watched.tool, "--color", "never", "--on-deadlock", "terminate", "--timeout", "20s",
+          program.path,
+        ], limit: 45)
     }
     #expect(outcome.status == .exited(66), "\(outcome.errorText)")
     return mask(outcome.errorText, program: program.path)

@@ -39,12 +39,19 @@ extension Fixture {
     .deletingLastPathComponent().deletingLastPathComponent()
   static let folder = root.appending(path: "Tests/Fixtures")
 
+  /// The whole table.
+  static let table: [Fixture] = {
+    let file = folder.appending(path: "fixtures.tsv")
+    let text = (try? String(contentsOf: file, encoding: .utf8)) ?? ""
+    return text.split(separator: "\n").filter { !$0.hasPrefix("#") }
+      .compactMap(Fixture.init(line:))
+  }()
+
+  /// What ZOO picks of it.
   static let all: [Fixture] = {
-    let text = (try? String(contentsOf: folder.appending(path: "fixtures.tsv"), encoding: .utf8)) ?? ""
-    let lines = text.split(separator: "\n").filter { !$0.hasPrefix("#") }
-    let wanted = ProcessInfo.processInfo.environment["ZOO"].map { $0.split(separator: ",") }
-    return lines.compactMap(Fixture.init(line:)).filter { fixture in
-      wanted.map { $0.contains { fixture.name.hasPrefix($0) } } ?? true
+    guard let wanted = ProcessInfo.processInfo.environment["ZOO"] else { return table }
+    return table.filter { fixture in
+      wanted.split(separator: ",").contains { fixture.name.hasPrefix($0) }
     }
   }()
   static let faulty = all.filter { !$0.isHealthy }
@@ -104,7 +111,8 @@ private func words(_ text: String) -> [String] {
 /// `a,b` or `name-0...name-99`, sorted.
 private func threads(_ text: String) -> [String] {
   if let dots = text.range(of: "...") {
-    let first = text[..<dots.lowerBound], last = text[dots.upperBound...]
+    let first = text[..<dots.lowerBound]
+    let last = text[dots.upperBound...]
     let stem = first.prefix { !$0.isNumber }
     if let from = Int(first.dropFirst(stem.count)), let to = Int(last.dropFirst(stem.count)) {
       return (from...to).map { "\(stem)\($0)" }.sorted()
@@ -115,7 +123,10 @@ private func threads(_ text: String) -> [String] {
 
 /// A line of a source that a report must show for a thread.
 struct Mark: Sendable, Hashable {
-  enum Role: String, Sendable { case holds = "HOLDS", waits = "WAITS" }
+  enum Role: String, Sendable {
+    case holds = "HOLDS"
+    case waits = "WAITS"
+  }
   var role: Role
   var thread: String
   var file: String

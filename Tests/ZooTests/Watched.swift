@@ -33,7 +33,8 @@ enum Watched {
 
   static let input = "first line\nsecond line\n"
 
-  static func alone(_ fixture: Fixture, _ program: URL, limit: Double = 45) throws -> Child.Outcome {
+  static func alone(_ fixture: Fixture, _ program: URL, limit: Double = 45) throws -> Child.Outcome
+  {
     try Child.run(command(fixture, program), input: input, limit: limit)
   }
 
@@ -44,13 +45,15 @@ enum Watched {
     return try run(options, command(fixture, program))
   }
 
-  static func run(_ options: [String], _ command: [String]) throws -> Result {
+  static func run(
+    _ options: [String], _ command: [String], limit: Double = 50
+  ) throws -> Result {
     let files = FileManager.default
     let file = files.temporaryDirectory.appending(path: "zoo-\(getpid())-\(UUID()).json")
     defer { try? files.removeItem(at: file) }
     let outcome = try Child.run(
       [tool, "run", "--format", "json", "--output", file.path] + options + ["--"] + command,
-      input: input, limit: 50)
+      input: input, limit: limit)
     var result = Result(outcome: outcome)
     if let data = try? Data(contentsOf: file), !data.isEmpty {
       do {
