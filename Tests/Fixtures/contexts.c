@@ -300,10 +300,56 @@ static void all_signals(void) {
   printf("%d %d\n", set, sum);
 }
 
+// Code that keeps no frame pointers uses rbp for whatever it likes, also while it calls.
+#ifdef __x86_64__
+static pthread_mutex_t any_rbp = PTHREAD_MUTEX_INITIALIZER;
+static int call_with_rbp(int (*function)(pthread_mutex_t *), uint64_t rbp) {
+  int result;
+  __asm__ volatile(
+    "push %%rbp\n\t"
+    "sub $136, %%rsp\n\t"  // beyond the red zone, and 16-byte aligned with the two pushes
+    "mov %%rsp, %%rbx\n\t"
+    "and $-16, %%rsp\n\t"
+    "mov %[value], %%rbp\n\t"
+    "call *%[function]\n\t"
+    "mov %%rbx, %%rsp\n\t"
+    "add $136, %%rsp\n\t"
+    "pop %%rbp\n\t"
+    : "=a"(result)
+    : [function] "r"(function), [value] "r"(rbp), "D"(&any_rbp)
+    : "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc");
+  return result;
+}
+static void *every_rbp(void *_) {
+  uint64_t here = (uint64_t)__builtin_frame_address(0);
+  uint64_t page = (here | 4095) + 1;
+  uint64_t top = (uint64_t)pthread_self();
+  const uint64_t values[] = {
+    0, 1, 8, 0x1000, here - 8, here, here + 1, here + 8, here + 4096, page - 16, page - 15, page - 8, page - 1, page,
+    page + 8, top - 16, top - 8, top - 1, top, top + 8, top + 4096, 0x7fffffffffff, 0x7fffffffefff, 0x7ffffffffff8,
+    0x800000000000, 0x8000000000000000, -4096ull, -16ull, -15ull, -8ull, -1ull,
+  };
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+    if (call_with_rbp(pthread_mutex_lock, values[i]) || call_with_rbp(pthread_mutex_unlock, values[i])) {
+      printf("failed at %zu\n", i);
+    }
+  }
+  return _;
+}
+static void garbage_rbp(void) {
+  every_rbp(NULL);
+  pthread_join(start("rbp", every_rbp, NULL), NULL);
+  printf("any rbp will do\n");
+}
+#else
+static void garbage_rbp(void) { printf("any rbp will do\n"); }
+#endif
+
 static const struct scenario all[] = {
   {"outer", outer}, {"still-running", still_running}, {"main-leaves", main_leaves},
   {"handlers", handlers}, {"faults", faults}, {"long-jumps", long_jumps},
   {"key-destructors", key_destructors}, {"own-stacks", own_stacks}, {"coroutines", coroutines},
   {"c11", c11}, {"all-signals", all_signals},
+  {"garbage-rbp", garbage_rbp},
 };
 int main(int argc, char **argv) { return PLAY(argc, argv, all); }

@@ -57,7 +57,8 @@ HCK_INLINE void hck_site(
   uint16_t level = 0;
 #pragma clang loop unroll(full)
   for (; level < HCK_CHAIN_LEVELS; level++) {
-    if (next <= at || next + 16 > end) { break; }
+    // rbp is any value at all in code that keeps no frame pointers.
+    if (next <= at || next > end - 16) { break; }
     at = next;
     entry->chain[level * 2] = at;
     entry->chain[level * 2 + 1] = ((const uint64_t *)at)[1];
