@@ -1,8 +1,8 @@
 // Condition variables, which give their mutex back while they wait, and barriers.
-import CHangAgent
-import CHangcheck
+public import CHangAgent
+public import CHangcheck
 
-typealias Condition = UnsafeMutablePointer<pthread_cond_t>
+public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
 
 @inline(__always) private func beginConditionWait(
   _ slot: Slot, _ condition: UnsafeRawPointer, _ mutex: UnsafeRawPointer, _ flags: UInt64
@@ -22,7 +22,7 @@ typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   if held { acquired(slot, mutexWord(mutex), frame) }
 }
 
-@c(pthread_cond_wait) func conditionWait(_ condition: Condition, _ mutex: Mutex) -> Int32 {
+@c(pthread_cond_wait) public func conditionWait(_ condition: Condition, _ mutex: Mutex) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_cond_wait(condition, mutex) }
   beginConditionWait(slot, condition, mutex, 0)
   let result = hck_real_pthread_cond_wait(condition, mutex)
@@ -30,7 +30,7 @@ typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   return result
 }
 
-@c(pthread_cond_timedwait) func conditionTimedWait(
+@c(pthread_cond_timedwait) public func conditionTimedWait(
   _ condition: Condition, _ mutex: Mutex, _ time: Time
 ) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_cond_timedwait(condition, mutex, time) }
@@ -40,7 +40,7 @@ typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   return result
 }
 
-@c(pthread_cond_clockwait) func conditionClockWait(
+@c(pthread_cond_clockwait) public func conditionClockWait(
   _ condition: Condition, _ mutex: Mutex, _ clock: Int32, _ time: Time
 ) -> Int32 {
   guard let slot = currentSlot() else {
@@ -52,7 +52,7 @@ typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   return result
 }
 
-@c(cnd_wait) func c11Wait(_ condition: UnsafeMutablePointer<cnd_t>, _ mutex: C11Mutex) -> Int32 {
+@c(cnd_wait) public func c11Wait(_ condition: UnsafeMutablePointer<cnd_t>, _ mutex: C11Mutex) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_cnd_wait(condition, mutex) }
   beginConditionWait(slot, condition, mutex, 0)
   let result = hck_real_cnd_wait(condition, mutex)
@@ -60,7 +60,7 @@ typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   return result
 }
 
-@c(cnd_timedwait) func c11TimedWait(
+@c(cnd_timedwait) public func c11TimedWait(
   _ condition: UnsafeMutablePointer<cnd_t>, _ mutex: C11Mutex, _ time: Time
 ) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_cnd_timedwait(condition, mutex, time) }
@@ -70,7 +70,7 @@ typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   return result
 }
 
-@c(pthread_barrier_wait) func barrierWait(_ barrier: UnsafeMutablePointer<pthread_barrier_t>) -> Int32 {
+@c(pthread_barrier_wait) public func barrierWait(_ barrier: UnsafeMutablePointer<pthread_barrier_t>) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_barrier_wait(barrier) }
   beginWait(slot, resourceWord(barrier, HCK_BARRIER))
   let result = hck_real_pthread_barrier_wait(barrier)

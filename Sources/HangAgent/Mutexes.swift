@@ -2,12 +2,12 @@
 //
 // A lock is recorded as wanted before the call and as held after it, an unlock before the call: so what another thread
 // reads is never a lock that its owner has already given back.
-import CHangAgent
-import CHangcheck
+public import CHangAgent
+public import CHangcheck
 
-typealias Mutex = UnsafeMutablePointer<pthread_mutex_t>
-typealias C11Mutex = UnsafeMutablePointer<mtx_t>
-typealias Time = UnsafePointer<timespec>
+public typealias Mutex = UnsafeMutablePointer<pthread_mutex_t>
+public typealias C11Mutex = UnsafeMutablePointer<mtx_t>
+public typealias Time = UnsafePointer<timespec>
 
 @inline(__always) func mutexWord(_ mutex: UnsafeRawPointer) -> ResourceWord {
   resourceWord(mutex, HCK_MUTEX)
@@ -16,7 +16,7 @@ typealias Time = UnsafePointer<timespec>
 /// 0, or EOWNERDEAD: the lock is held although its last owner died.
 @inline(__always) func isTaken(_ result: Int32) -> Bool { result == 0 || result == 130 }
 
-@c(pthread_mutex_lock) func mutexLock(_ mutex: Mutex) -> Int32 {
+@c(pthread_mutex_lock) public func mutexLock(_ mutex: Mutex) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_mutex_lock(mutex) }
   let word = mutexWord(mutex)
   beginWait(slot, word)
@@ -25,13 +25,13 @@ typealias Time = UnsafePointer<timespec>
   return isTaken(result) ? acquired(slot, word, hck_frame(), result) : result
 }
 
-@c(pthread_mutex_trylock) func mutexTryLock(_ mutex: Mutex) -> Int32 {
+@c(pthread_mutex_trylock) public func mutexTryLock(_ mutex: Mutex) -> Int32 {
   let result = hck_real_pthread_mutex_trylock(mutex)
   if isTaken(result), let slot = currentSlot() { acquired(slot, mutexWord(mutex), hck_frame()) }
   return result
 }
 
-@c(pthread_mutex_timedlock) func mutexTimedLock(_ mutex: Mutex, _ time: Time) -> Int32 {
+@c(pthread_mutex_timedlock) public func mutexTimedLock(_ mutex: Mutex, _ time: Time) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_mutex_timedlock(mutex, time) }
   beginWait(slot, mutexWord(mutex) | HCK_TIMED_BIT)
   let result = hck_real_pthread_mutex_timedlock(mutex, time)
@@ -39,7 +39,7 @@ typealias Time = UnsafePointer<timespec>
   return isTaken(result) ? acquired(slot, mutexWord(mutex), hck_frame(), result) : result
 }
 
-@c(pthread_mutex_clocklock) func mutexClockLock(_ mutex: Mutex, _ clock: Int32, _ time: Time) -> Int32 {
+@c(pthread_mutex_clocklock) public func mutexClockLock(_ mutex: Mutex, _ clock: Int32, _ time: Time) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_mutex_clocklock(mutex, clock, time) }
   beginWait(slot, mutexWord(mutex) | HCK_TIMED_BIT)
   let result = hck_real_pthread_mutex_clocklock(mutex, clock, time)
@@ -47,12 +47,12 @@ typealias Time = UnsafePointer<timespec>
   return isTaken(result) ? acquired(slot, mutexWord(mutex), hck_frame(), result) : result
 }
 
-@c(pthread_mutex_unlock) func mutexUnlock(_ mutex: Mutex) -> Int32 {
+@c(pthread_mutex_unlock) public func mutexUnlock(_ mutex: Mutex) -> Int32 {
   if let slot = hck_slot_of_thread(), !released(slot, mutexWord(mutex)) { releasedElsewhere(mutex, slot) }
   return hck_real_pthread_mutex_unlock(mutex)
 }
 
-@c(pthread_mutex_init) func mutexInit(
+@c(pthread_mutex_init) public func mutexInit(
   _ mutex: Mutex, _ attributes: UnsafePointer<pthread_mutexattr_t>?
 ) -> Int32 {
   let result = hck_real_pthread_mutex_init(mutex, attributes)
@@ -60,7 +60,7 @@ typealias Time = UnsafePointer<timespec>
   return result
 }
 
-@c(pthread_mutex_destroy) func mutexDestroy(_ mutex: Mutex) -> Int32 {
+@c(pthread_mutex_destroy) public func mutexDestroy(_ mutex: Mutex) -> Int32 {
   let result = hck_real_pthread_mutex_destroy(mutex)
   if result == 0, let slot = hck_slot_of_thread() { released(slot, mutexWord(mutex)) }
   return result
@@ -74,7 +74,7 @@ typealias Time = UnsafePointer<timespec>
   forget(mutexWord(mutex), in: arena, tid: owner)
 }
 
-@c(mtx_lock) func c11Lock(_ mutex: C11Mutex) -> Int32 {
+@c(mtx_lock) public func c11Lock(_ mutex: C11Mutex) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_mtx_lock(mutex) }
   beginWait(slot, mutexWord(mutex))
   let result = hck_real_mtx_lock(mutex)
@@ -82,13 +82,13 @@ typealias Time = UnsafePointer<timespec>
   return result == 0 ? acquired(slot, mutexWord(mutex), hck_frame(), result) : result
 }
 
-@c(mtx_trylock) func c11TryLock(_ mutex: C11Mutex) -> Int32 {
+@c(mtx_trylock) public func c11TryLock(_ mutex: C11Mutex) -> Int32 {
   let result = hck_real_mtx_trylock(mutex)
   if result == 0, let slot = currentSlot() { acquired(slot, mutexWord(mutex), hck_frame()) }
   return result
 }
 
-@c(mtx_timedlock) func c11TimedLock(_ mutex: C11Mutex, _ time: Time) -> Int32 {
+@c(mtx_timedlock) public func c11TimedLock(_ mutex: C11Mutex, _ time: Time) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_mtx_timedlock(mutex, time) }
   beginWait(slot, mutexWord(mutex) | HCK_TIMED_BIT)
   let result = hck_real_mtx_timedlock(mutex, time)
@@ -96,7 +96,7 @@ typealias Time = UnsafePointer<timespec>
   return result == 0 ? acquired(slot, mutexWord(mutex), hck_frame(), result) : result
 }
 
-@c(mtx_unlock) func c11Unlock(_ mutex: C11Mutex) -> Int32 {
+@c(mtx_unlock) public func c11Unlock(_ mutex: C11Mutex) -> Int32 {
   if let slot = hck_slot_of_thread(), !released(slot, mutexWord(mutex)) { releasedElsewhere(mutex, slot) }
   return hck_real_mtx_unlock(mutex)
 }

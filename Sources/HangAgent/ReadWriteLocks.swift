@@ -1,15 +1,15 @@
 // Read/write locks and spin locks.
-import CHangAgent
-import CHangcheck
+public import CHangAgent
+public import CHangcheck
 
-typealias ReadWriteLock = UnsafeMutablePointer<pthread_rwlock_t>
-typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
+public typealias ReadWriteLock = UnsafeMutablePointer<pthread_rwlock_t>
+public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
 
 @inline(__always) private func word(_ lock: UnsafeRawPointer) -> ResourceWord {
   resourceWord(lock, HCK_RWLOCK)
 }
 
-@c(pthread_rwlock_rdlock) func readLock(_ lock: ReadWriteLock) -> Int32 {
+@c(pthread_rwlock_rdlock) public func readLock(_ lock: ReadWriteLock) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_rdlock(lock) }
   beginWait(slot, word(lock) | HCK_SHARED_BIT)
   let result = hck_real_pthread_rwlock_rdlock(lock)
@@ -17,13 +17,13 @@ typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   return result == 0 ? acquired(slot, word(lock) | HCK_SHARED_BIT, hck_frame(), result) : result
 }
 
-@c(pthread_rwlock_tryrdlock) func readTryLock(_ lock: ReadWriteLock) -> Int32 {
+@c(pthread_rwlock_tryrdlock) public func readTryLock(_ lock: ReadWriteLock) -> Int32 {
   let result = hck_real_pthread_rwlock_tryrdlock(lock)
   if result == 0, let slot = currentSlot() { acquired(slot, word(lock) | HCK_SHARED_BIT, hck_frame()) }
   return result
 }
 
-@c(pthread_rwlock_timedrdlock) func readTimedLock(_ lock: ReadWriteLock, _ time: Time) -> Int32 {
+@c(pthread_rwlock_timedrdlock) public func readTimedLock(_ lock: ReadWriteLock, _ time: Time) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_timedrdlock(lock, time) }
   beginWait(slot, word(lock) | HCK_SHARED_BIT | HCK_TIMED_BIT)
   let result = hck_real_pthread_rwlock_timedrdlock(lock, time)
@@ -31,7 +31,7 @@ typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   return result == 0 ? acquired(slot, word(lock) | HCK_SHARED_BIT, hck_frame(), result) : result
 }
 
-@c(pthread_rwlock_clockrdlock) func readClockLock(
+@c(pthread_rwlock_clockrdlock) public func readClockLock(
   _ lock: ReadWriteLock, _ clock: Int32, _ time: Time
 ) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_clockrdlock(lock, clock, time) }
@@ -41,7 +41,7 @@ typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   return result == 0 ? acquired(slot, word(lock) | HCK_SHARED_BIT, hck_frame(), result) : result
 }
 
-@c(pthread_rwlock_wrlock) func writeLock(_ lock: ReadWriteLock) -> Int32 {
+@c(pthread_rwlock_wrlock) public func writeLock(_ lock: ReadWriteLock) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_wrlock(lock) }
   beginWait(slot, word(lock))
   let result = hck_real_pthread_rwlock_wrlock(lock)
@@ -49,13 +49,13 @@ typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   return result == 0 ? acquired(slot, word(lock), hck_frame(), result) : result
 }
 
-@c(pthread_rwlock_trywrlock) func writeTryLock(_ lock: ReadWriteLock) -> Int32 {
+@c(pthread_rwlock_trywrlock) public func writeTryLock(_ lock: ReadWriteLock) -> Int32 {
   let result = hck_real_pthread_rwlock_trywrlock(lock)
   if result == 0, let slot = currentSlot() { acquired(slot, word(lock), hck_frame()) }
   return result
 }
 
-@c(pthread_rwlock_timedwrlock) func writeTimedLock(_ lock: ReadWriteLock, _ time: Time) -> Int32 {
+@c(pthread_rwlock_timedwrlock) public func writeTimedLock(_ lock: ReadWriteLock, _ time: Time) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_timedwrlock(lock, time) }
   beginWait(slot, word(lock) | HCK_TIMED_BIT)
   let result = hck_real_pthread_rwlock_timedwrlock(lock, time)
@@ -63,7 +63,7 @@ typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   return result == 0 ? acquired(slot, word(lock), hck_frame(), result) : result
 }
 
-@c(pthread_rwlock_clockwrlock) func writeClockLock(
+@c(pthread_rwlock_clockwrlock) public func writeClockLock(
   _ lock: ReadWriteLock, _ clock: Int32, _ time: Time
 ) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_clockwrlock(lock, clock, time) }
@@ -75,12 +75,12 @@ typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
 
 /// A writer may be given back by another thread than took it; of readers the lock's memory keeps the number alone, and the
 /// reader of the arena compares it.
-@c(pthread_rwlock_unlock) func readWriteUnlock(_ lock: ReadWriteLock) -> Int32 {
+@c(pthread_rwlock_unlock) public func readWriteUnlock(_ lock: ReadWriteLock) -> Int32 {
   if let slot = hck_slot_of_thread() { released(slot, word(lock)) }
   return hck_real_pthread_rwlock_unlock(lock)
 }
 
-@c(pthread_rwlock_init) func readWriteInit(
+@c(pthread_rwlock_init) public func readWriteInit(
   _ lock: ReadWriteLock, _ attributes: UnsafePointer<pthread_rwlockattr_t>?
 ) -> Int32 {
   let result = hck_real_pthread_rwlock_init(lock, attributes)
@@ -88,13 +88,13 @@ typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   return result
 }
 
-@c(pthread_rwlock_destroy) func readWriteDestroy(_ lock: ReadWriteLock) -> Int32 {
+@c(pthread_rwlock_destroy) public func readWriteDestroy(_ lock: ReadWriteLock) -> Int32 {
   let result = hck_real_pthread_rwlock_destroy(lock)
   if result == 0, let arena = hck_arena_get() { forget(word(lock), in: arena) }
   return result
 }
 
-@c(pthread_spin_lock) func spinLock(_ lock: SpinLock) -> Int32 {
+@c(pthread_spin_lock) public func spinLock(_ lock: SpinLock) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_spin_lock(lock) }
   let word = resourceWord(lock, HCK_SPIN)
   beginWait(slot, word)
@@ -103,13 +103,13 @@ typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   return result == 0 ? acquired(slot, word, hck_frame(), result) : result
 }
 
-@c(pthread_spin_trylock) func spinTryLock(_ lock: SpinLock) -> Int32 {
+@c(pthread_spin_trylock) public func spinTryLock(_ lock: SpinLock) -> Int32 {
   let result = hck_real_pthread_spin_trylock(lock)
   if result == 0, let slot = currentSlot() { acquired(slot, resourceWord(lock, HCK_SPIN), hck_frame()) }
   return result
 }
 
-@c(pthread_spin_unlock) func spinUnlock(_ lock: SpinLock) -> Int32 {
+@c(pthread_spin_unlock) public func spinUnlock(_ lock: SpinLock) -> Int32 {
   if let slot = hck_slot_of_thread(), !released(slot, resourceWord(lock, HCK_SPIN)),
     let arena = hck_arena_get()
   {

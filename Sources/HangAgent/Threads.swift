@@ -1,10 +1,10 @@
 // Threads: a slot from birth, joins as waits, and the trampoline that a new thread begins in.
-import CHangAgent
-import CHangcheck
+public import CHangAgent
+public import CHangcheck
 
-typealias ThreadResult = UnsafeMutablePointer<UnsafeMutableRawPointer?>
+public typealias ThreadResult = UnsafeMutablePointer<UnsafeMutableRawPointer?>
 
-@c(pthread_create) func threadCreate(
+@c(pthread_create) public func threadCreate(
   _ thread: UnsafeMutablePointer<pthread_t>, _ attributes: UnsafePointer<pthread_attr_t>?,
   _ body: hck_thread_body, _ argument: UnsafeMutableRawPointer?
 ) -> Int32 {
@@ -23,7 +23,7 @@ typealias ThreadResult = UnsafeMutablePointer<UnsafeMutableRawPointer?>
 }
 
 /// The new thread's first function: takes the slot that its creator made and becomes the program's own.
-@c(hck_agent_thread) func threadBegin(_ value: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+@c(hck_agent_thread) public func threadBegin(_ value: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
   guard let slot = value?.assumingMemoryBound(to: hck_slot.self) else { return nil }
   let body = unsafeBitCast(Int(bitPattern: UInt(slot.pointee.start)), to: hck_thread_body.self)
   let argument = UnsafeMutableRawPointer(bitPattern: UInt(slot.pointee.argument))
@@ -41,20 +41,20 @@ typealias ThreadResult = UnsafeMutablePointer<UnsafeMutableRawPointer?>
   return result
 }
 
-@c(pthread_join) func threadJoin(_ thread: pthread_t, _ value: ThreadResult?) -> Int32 {
+@c(pthread_join) public func threadJoin(_ thread: pthread_t, _ value: ThreadResult?) -> Int32 {
   join(thread, 0) { hck_real_pthread_join(thread, value) }
 }
 
-@c(pthread_timedjoin_np) func threadTimedJoin(_ thread: pthread_t, _ value: ThreadResult?, _ time: Time) -> Int32 {
+@c(pthread_timedjoin_np) public func threadTimedJoin(_ thread: pthread_t, _ value: ThreadResult?, _ time: Time) -> Int32 {
   join(thread, HCK_TIMED_BIT) { hck_real_pthread_timedjoin_np(thread, value, time) }
 }
 
-@c(pthread_clockjoin_np) func threadClockJoin(
+@c(pthread_clockjoin_np) public func threadClockJoin(
   _ thread: pthread_t, _ value: ThreadResult?, _ clock: Int32, _ time: Time
 ) -> Int32 {
   join(thread, HCK_TIMED_BIT) { hck_real_pthread_clockjoin_np(thread, value, clock, time) }
 }
 
-@c(thrd_join) func c11Join(_ thread: thrd_t, _ value: UnsafeMutablePointer<Int32>?) -> Int32 {
+@c(thrd_join) public func c11Join(_ thread: thrd_t, _ value: UnsafeMutablePointer<Int32>?) -> Int32 {
   join(pthread_t(thread), 0) { hck_real_thrd_join(thread, value) }
 }
