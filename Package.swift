@@ -15,6 +15,11 @@ let package = Package(
     .library(name: "HangAgent", type: .dynamic, targets: ["HangAgent"]),
     .executable(name: "hangcheck", targets: ["hangcheck"]),
   ],
+  traits: [
+    .trait(
+      name: "Detection", description: "Off: each drop-in type is the raw primitive, at no cost."),
+    .default(enabledTraits: ["Detection"]),
+  ],
   targets: [
     // libdw and libelf of elfutils: they read DWARF and ELF.
     .systemLibrary(

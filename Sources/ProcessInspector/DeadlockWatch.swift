@@ -46,6 +46,9 @@ final class DeadlockWatch {
   /// The same where the owner is gone: a slow exit, or a thread that is about to unlock in its place, gets this long.
   static let secondLookAtGoneOwner: UInt64 = 500_000_000
 
+  /// Whether any thread waited without a time-out at the last tick.
+  var seesWaiters: Bool { !firstSeen.isEmpty }
+
   init(pid: ProcessID, arena: Arena) {
     self.arena = arena
     files = ProcessFiles(pid)

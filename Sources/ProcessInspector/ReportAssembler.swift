@@ -8,6 +8,7 @@ internal import WaitForGraph
 struct ReportAssembler {
   let files: ProcessFiles
   let arena: Arena
+  private let memory: ProcessMemory
   private let symbolizer: Symbolizer
   private let unwinder: Unwinder?
   /// What could not be known, one sentence each.
@@ -20,6 +21,7 @@ struct ReportAssembler {
   init(files: ProcessFiles, memory: ProcessMemory, arena: Arena, isRoot: Bool) {
     self.files = files
     self.arena = arena
+    self.memory = memory
     self.isRoot = isRoot
     let images = ImageMap(files.mappings(), pid: files.pid.rawValue, memory: memory)
     symbolizer = Symbolizer(images: images)
@@ -70,9 +72,13 @@ struct ReportAssembler {
       let waiters = look.snapshot.threads.filter { $0.wait?.resource == described.id }
       if owners.isEmpty && waiters.isEmpty { return nil }
       return Resource(
-        id: described.id, kind: described.kind, name: arena.name(of: key.address),
-        address: Address(key.address), owners: owners.map(\.id), waiters: waiters.map(\.id))
+        id: described.id, kind: described.kind, name: name(key), address: Address(key.address), owners: owners.map(\.id), waiters: waiters.map(\.id))
     }
+  }
+
+  /// As the program named it, or else where it was made.
+  private func name(_ key: ResourceKey) -> String? {
+    arena.name(of: key.address) ?? CreationSite(ofMutex: key, memory)?.description
   }
 
   private mutating func acquisition(_ site: RecordedSite?, live: [RawFrame]) -> [Frame] {

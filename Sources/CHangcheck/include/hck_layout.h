@@ -92,6 +92,16 @@ typedef struct hck_name {
 
 #define HCK_FLAG_IN_PROCESS 1u
 
+// What a drop-in lock keeps right behind its pthread mutex: where it was made, for want of a name. Whoever reads the
+// lock's memory finds it there, in process and from outside.
+#define HCK_CREATION_MARK 0x656b616d636b6568ull // "hekcmake"
+typedef struct hck_creation {
+  uint64_t mark;
+  const uint8_t *_Nullable file; // UTF-8, a constant of the program
+  uint32_t file_bytes;
+  uint32_t line;
+} hck_creation;
+
 typedef struct hck_arena {
   uint64_t magic;
   uint32_t version;

@@ -7,6 +7,11 @@ extension RuntimeCode {
       || file.hasPrefix("/home/build-user/")
   }
 
+  /// Of the drop-in types, which are built from source with the program.
+  static func isOwn(_ linkerName: String) -> Bool {
+    linkerName.hasPrefix("$s17InstrumentedLocks")
+  }
+
   static let startFunctions: Set<String> = [
     "_start", "__libc_start_main", "__libc_start_call_main", "call_init", "start_thread",
     "__clone3", "clone3", "__clone", "clone", "__restore_rt", "_dl_start_user",

@@ -1,0 +1,59 @@
+internal import CHangcheck
+package import HangReport
+internal import WaitForGraph
+
+/// This process, looked at by a thread of its own: the arena of the drop-in types, through the same watch, graph and
+/// report as another process's. Confined to the thread that made it, which no report mentions.
+package final class OwnProcess {
+  private let arena: Arena
+  private let watch: DeadlockWatch
+  private let files: ProcessFiles
+  private let memory: ProcessMemory
+  private let capture = SignalCapture()
+  private let observer: KernelThreadID
+
+  /// nil while nothing has been recorded in this process.
+  package init?() {
+    guard let own = hck_arena_get() else { return nil }
+    arena = Arena(own: own)
+    let pid = ProcessID(Int32(bitPattern: own.pointee.pid))
+    files = ProcessFiles(pid)
+    memory = ProcessMemory(pid)
+    watch = DeadlockWatch(pid: pid, arena: arena)
+    observer = KernelThreadID(Int32(bitPattern: hck_gettid()))
+  }
+
+  /// Loads what unwinding needs, while nobody hangs inside the loader's lock.
+  package static func prepare() {
+    _ = try? Unwinder(images: ImageMap([]), memory: ProcessMemory(ProcessID(0)))
+  }
+
+  /// Monotonic nanoseconds, as `tick` wants them.
+  package static var now: UInt64 { hck_monotonic_ns() }
+
+  /// Whether any thread waits for a drop-in without a time-out.
+  package var seesWaiters: Bool { watch.seesWaiters }
+
+  /// Looks once; the report of the deadlocks that became certain, each of which is told once.
+  package func tick(now: UInt64) -> HangReport? {
+    arena.setClock(milliseconds: UInt32(truncatingIfNeeded: now / 1_000_000))
+    let confirmed = watch.tick(now: now)
+    // All of one tick come from the same look.
+    guard let look = confirmed.first?.look else { return nil }
+    let alive = look.threads.filter { $0.isAlive && $0.tid != observer }.map(\.tid)
+    let stacks = capture.capture(alive, files: files)
+    var assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true)
+    let threads = assembler.threads(look, stacks: stacks).filter { $0.tid != observer.rawValue }
+    var report = HangReport(
+      tool: .current, mode: .inProcess,
+      process: WatchedProcess(
+        pid: files.pid.rawValue, executable: files.executable(), arguments: files.arguments()),
+      threads: threads, resources: assembler.resources(look))
+    let maker = DeadlockFinding(
+      threads: report.threads, resources: report.resources, process: report.process)
+    report.findings = confirmed.map { maker.finding(for: $0.deadlock) }
+    let limits = assembler.limits + capture.limits
+    report.limits = limits.isEmpty ? nil : limits
+    return report
+  }
+}
