@@ -68,6 +68,14 @@ let package = Package(
     .testTarget(
       name: "HangcheckTests", dependencies: ["hangcheck", "HangReport"], exclude: [],
       swiftSettings: strict),
+    // Programs that the tests of the two libraries run as processes.
+    .executableTarget(
+      name: "SwapFixture", dependencies: ["InstrumentedLocks", "Watchdog", "HangReport"],
+      path: "Tests/SwapFixture"),
+    .testTarget(
+      name: "SwapTests",
+      dependencies: ["SwapFixture", "InstrumentedLocks", "Watchdog", "HangReport"],
+      swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )
