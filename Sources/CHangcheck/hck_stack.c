@@ -13,8 +13,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-static struct sigaction previous;
-static struct sigaction ours;
+static struct sigaction previous[_NSIG];
 
 // Async-signal-safe: system calls and memory of the watchdog's alone; no allocation, no lock, no runtime.
 static void copy_stack(int signal, siginfo_t *info, void *context) {
@@ -54,36 +53,46 @@ static int is_ignored_by_default(int signal) {
   return signal == SIGURG || signal == SIGWINCH;
 }
 
-int hck_stack_signal_begin(void) {
-  // First those whose late arrival does no harm, whatever becomes of the handler.
-  int candidates[2 + 31];
+static int is_ours(const struct sigaction *action) {
+  return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == copy_stack;
+}
+
+static int is_free(const struct sigaction *action) {
+  return is_ours(action)
+    || (!(action->sa_flags & SA_SIGINFO) && (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN));
+}
+
+int hck_stack_signals(int *signals, int room) {
+  // First those whose late arrival does no harm, whatever becomes of the handler; then the one that libdispatch's workers do
+  // not block.
+  const int all[] = {SIGURG, SIGWINCH, SIGPROF, SIGRTMAX - 1, SIGRTMAX - 2, SIGRTMAX - 3};
   int count = 0;
-  candidates[count++] = SIGURG;
-  candidates[count++] = SIGWINCH;
-  for (int s = SIGRTMAX - 1; s > SIGRTMIN + 1 && count < 33; s--) { candidates[count++] = s; }
-  for (int i = 0; i < count; i++) {
+  for (size_t i = 0; i < sizeof all / sizeof *all && count < room; i++) {
     struct sigaction now;
-    if (sigaction(candidates[i], NULL, &now) != 0) { continue; }
-    int isOurs = (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == copy_stack;
-    int isFree = !(now.sa_flags & SA_SIGINFO) && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN);
-    if (!isOurs && !isFree) { continue; }
-    memset(&ours, 0, sizeof ours);
-    ours.sa_sigaction = copy_stack;
-    ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    sigfillset(&ours.sa_mask);
-    if (isOurs) { return candidates[i]; }
-    previous = now;
-    if (sigaction(candidates[i], &ours, NULL) == 0) { return candidates[i]; }
+    if (sigaction(all[i], NULL, &now) == 0 && is_free(&now)) { signals[count++] = all[i]; }
   }
-  return -1;
+  return count;
+}
+
+int hck_stack_signal_begin(int signal) {
+  struct sigaction ours, now;
+  memset(&ours, 0, sizeof ours);
+  ours.sa_sigaction = copy_stack;
+  ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  sigfillset(&ours.sa_mask);
+  if (sigaction(signal, NULL, &now) != 0) { return errno; }
+  if (!is_free(&now)) { return EBUSY; }
+  // Left in place for a thread that answered too late the last time: what was there before is still known.
+  if (!is_ours(&now)) { previous[signal] = now; }
+  return sigaction(signal, &ours, NULL) == 0 ? 0 : errno;
 }
 
 void hck_stack_signal_end(int signal, int late) {
-  if (late && !is_ignored_by_default(signal) && previous.sa_handler != SIG_IGN) { return; }
+  if (late && !is_ignored_by_default(signal) && previous[signal].sa_handler != SIG_IGN) { return; }
   struct sigaction now;
   // Whoever has put a handler of their own there since keeps it.
-  if (sigaction(signal, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == copy_stack) {
-    sigaction(signal, &previous, NULL);
+  if (sigaction(signal, NULL, &now) == 0 && is_ours(&now)) {
+    sigaction(signal, &previous[signal], NULL);
   }
 }
 

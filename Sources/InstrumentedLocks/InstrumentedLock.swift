@@ -50,21 +50,25 @@
     /// Takes the lock, waiting for it as long as it takes; equals `NSLock.lock()`.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) open func lock() {
+      let frame = hck_frame()
       guard let slot = currentSlot() else {
-        pthread_mutex_lock(core.mutex)
+        _ = InProcess.lock(core.mutex, frame)
         return
       }
+      slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
       beginWait(slot, core.word)
       let result = pthread_mutex_lock(core.mutex)
       endWait(slot)
-      if result == 0 { acquired(slot, core.word, hck_frame()) }
+      if result == 0 { acquired(slot, core.word, frame) }
     }
 
     /// Takes the lock if it is free; equals `NSLock.try()`.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) open func `try`() -> Bool {
+      let frame = hck_frame()
+      guard let slot = currentSlot() else { return InProcess.tryLock(core.mutex, frame) == 0 }
       guard pthread_mutex_trylock(core.mutex) == 0 else { return false }
-      if let slot = currentSlot() { acquired(slot, core.word, hck_frame()) }
+      acquired(slot, core.word, frame)
       return true
     }
 
@@ -72,15 +76,21 @@
     /// wait ends by itself and is no part of a deadlock.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) open func lock(before limit: Date) -> Bool {
+      let frame = hck_frame()
+      guard let slot = currentSlot() else {
+        if InProcess.tryLock(core.mutex, frame) == 0 { return true }
+        guard var time = LockCore.time(until: limit) else { return false }
+        return InProcess.timedLock(core.mutex, &time, frame) == 0
+      }
       if pthread_mutex_trylock(core.mutex) != 0 {
         guard var time = LockCore.time(until: limit) else { return false }
-        let slot = currentSlot()
-        if let slot { beginWait(slot, core.word | HCK_TIMED_BIT) }
+        slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
+        beginWait(slot, core.word | HCK_TIMED_BIT)
         let result = pthread_mutex_timedlock(core.mutex, &time)
-        if let slot { endWait(slot) }
+        endWait(slot)
         guard result == 0 else { return false }
       }
-      if let slot = currentSlot() { acquired(slot, core.word, hck_frame()) }
+      acquired(slot, core.word, frame)
       return true
     }
 

@@ -41,7 +41,10 @@ package final class OwnProcess {
     // All of one tick come from the same look.
     guard let look = confirmed.first?.look else { return nil }
     let alive = look.threads.filter { $0.isAlive && $0.tid != observer }.map(\.tid)
-    let stacks = capture.capture(alive, files: files)
+    var stacks = capture.capture(alive, files: files)
+    for thread in look.threads where thread.isAlive && stacks[thread.tid] == nil {
+      stacks[thread.tid] = stackFromWait(thread, look)
+    }
     var assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true)
     let threads = assembler.threads(look, stacks: stacks).filter { $0.tid != observer.rawValue }
     var report = HangReport(
@@ -52,8 +55,31 @@ package final class OwnProcess {
     let maker = DeadlockFinding(
       threads: report.threads, resources: report.resources, process: report.process)
     report.findings = confirmed.map { maker.finding(for: $0.deadlock) }
-    let limits = assembler.limits + capture.limits
+    var limits = assembler.limits + capture.limits
+    let missing = alive.filter { stacks[$0] == nil }.count
+    if missing > 0 && capture.limits.isEmpty {
+      limits.append("\(missing) threads block signals or did not answer, so their stacks are not known")
+    }
     report.limits = limits.isEmpty ? nil : limits
     return report
+  }
+
+  /// The stack of a thread that cannot be asked (libdispatch's workers block most signals): from where the drop-in that it
+  /// waits in was called, for it is still in there.
+  private func stackFromWait(_ thread: SeenThread, _ look: Look) -> CapturedThread? {
+    guard let record = thread.record, record.waitFrame != 0,
+      look.snapshot.threads.contains(where: { $0.id == thread.id && $0.wait != nil }),
+      let frame = words(at: record.waitFrame, 2)
+    else { return nil }
+    // At the call itself, not behind it: that may be another line.
+    let registers = Registers(rip: frame[1] &- 1, rsp: record.waitFrame &+ 16, rbp: frame[0])
+    return CapturedThread(
+      tid: thread.tid, registers: registers, stack: StackCopy(base: registers.rsp, bytes: []))
+  }
+
+  private func words(at address: UInt64, _ count: Int) -> [UInt64]? {
+    var words = [UInt64](repeating: 0, count: count)
+    let got = words.withUnsafeMutableBytes { memory.read(address, into: $0) }
+    return got == count * 8 ? words : nil
   }
 }

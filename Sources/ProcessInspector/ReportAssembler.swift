@@ -72,7 +72,8 @@ struct ReportAssembler {
       let waiters = look.snapshot.threads.filter { $0.wait?.resource == described.id }
       if owners.isEmpty && waiters.isEmpty { return nil }
       return Resource(
-        id: described.id, kind: described.kind, name: name(key), address: Address(key.address), owners: owners.map(\.id), waiters: waiters.map(\.id))
+        id: described.id, kind: described.kind, name: name(key),
+        address: Address(key.address), owners: owners.map(\.id), waiters: waiters.map(\.id))
     }
   }
 

@@ -18,14 +18,9 @@ final class SignalCapture {
 
   func capture(_ threads: [KernelThreadID], files: ProcessFiles) -> [KernelThreadID: CapturedThread] {
     limits = []
-    let signal = hck_stack_signal_begin()
-    guard signal > 0 else {
+    guard let (signal, asked) = choose(threads, files), hck_stack_signal_begin(signal) == 0 else {
       limits = ["no stacks: the program handles every signal that could ask for them"]
       return [:]
-    }
-    let asked = threads.filter { !files.blocks(signal, $0) }
-    if asked.count < threads.count {
-      say(threads.count - asked.count, "block all signals")
     }
     let room = threads.count > 500 ? 4096 : Self.copyBytes
     let tableBytes = (asked.count * MemoryLayout<hck_stack_copy>.stride + 4095) & ~4095
@@ -49,7 +44,6 @@ final class SignalCapture {
       hck_store32(&copies[index].state, HCK_COPY_ASKED.rawValue)
     }
     let late = ask(signal, copies, files)
-    if late > 0 { say(late, "did not answer in time") }
     hck_stack_signal_end(signal, late > 0 ? 1 : 0)
     let result = collect(copies)
     // A thread that answers late still writes there: then the memory stays.
@@ -98,21 +92,29 @@ final class SignalCapture {
     return result
   }
 
-  private func say(_ count: Int, _ what: String) {
-    limits.append("the stacks of \(count) threads could not be read: they \(what)")
+  /// The free signal that most threads let through, and those threads.
+  private func choose(
+    _ threads: [KernelThreadID], _ files: ProcessFiles
+  ) -> (Int32, [KernelThreadID])? {
+    var signals = [Int32](repeating: 0, count: 8)
+    signals.removeLast(8 - Int(hck_stack_signals(&signals, 8)))
+    let blocked = threads.map(files.blockedSignals)
+    let choices = signals.map { signal in
+      (signal, zip(threads, blocked).filter { $1 & (1 << UInt64(signal - 1)) == 0 }.map(\.0))
+    }
+    guard let most = choices.map(\.1.count).max() else { return nil }
+    return choices.first { $0.1.count == most }
   }
 }
 
 extension ProcessFiles {
-  /// Whether a thread would leave a signal waiting; one whose mask cannot be read is taken to answer.
-  func blocks(_ signal: Int32, _ tid: KernelThreadID) -> Bool {
-    guard let bytes = readFile("/proc/\(pid.rawValue)/task/\(tid.rawValue)/status") else {
-      return false
-    }
+  /// The signals that a thread would leave waiting, as a mask; none where that cannot be read.
+  func blockedSignals(_ tid: KernelThreadID) -> UInt64 {
+    guard let bytes = readFile("/proc/\(pid.rawValue)/task/\(tid.rawValue)/status") else { return 0 }
     let text = String(decoding: bytes, as: UTF8.self)
-    guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix("SigBlk:") }),
-      let mask = UInt64(line.dropFirst(7).drop { $0 == "\t" || $0 == " " }, radix: 16)
-    else { return false }
-    return mask & (1 << UInt64(signal - 1)) != 0
+    guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix("SigBlk:") }) else {
+      return 0
+    }
+    return UInt64(line.dropFirst(7).drop { $0 == "\t" || $0 == " " }, radix: 16) ?? 0
   }
 }

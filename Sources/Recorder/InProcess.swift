@@ -1,11 +1,16 @@
 // The recorder's life in a program that uses the drop-in types without the agent. Not part of the agent, which brings
 // its own arena, names and fork handlers.
 #if !hasFeature(Embedded)
-  internal import CHangcheck
+  public import CHangcheck
   internal import Glibc
 
   /// Who records what the drop-in types do in this process.
   public enum InProcess {
+    /// A pthread mutex, with the frame that a site is kept of.
+    public typealias Mutex = UnsafeMutablePointer<pthread_mutex_t>
+    private typealias LockFunction = @convention(c) (Mutex, UnsafeRawPointer) -> Int32
+    private typealias TimedLockFunction =
+      @convention(c) (Mutex, UnsafePointer<timespec>, UnsafeRawPointer) -> Int32
     private typealias NameFunction = @convention(c) (UInt64, UnsafePointer<CChar>?) -> Void
     private typealias ArenaFunction = @convention(c) () -> UnsafeMutablePointer<hck_arena>?
 
@@ -22,6 +27,32 @@
       guard unsafeBitCast(arena, to: ArenaFunction.self)() != nil else { return nil }
       return unsafeBitCast(name, to: NameFunction.self)
     }()
+
+    private static func agentFunction<T>(_ name: String, as type: T.Type) -> T? {
+      // The agent's own declarations, in HangAgent/DropIns.swift.
+      isLeftToAgent ? dlsym(nil, name).map { unsafeBitCast($0, to: T.self) } : nil
+    }
+    private static let agentLock = agentFunction("hck_agent_lock", as: LockFunction.self)
+    private static let agentTryLock = agentFunction("hck_agent_trylock", as: LockFunction.self)
+    private static let agentTimedLock = agentFunction(
+      "hck_agent_timedlock", as: TimedLockFunction.self)
+
+    /// Locks where the calling thread has no slot: through the agent if there is one, else unrecorded.
+    public static func lock(_ mutex: Mutex, _ frame: UnsafeRawPointer) -> Int32 {
+      agentLock?(mutex, frame) ?? pthread_mutex_lock(mutex)
+    }
+
+    /// The same without waiting.
+    public static func tryLock(_ mutex: Mutex, _ frame: UnsafeRawPointer) -> Int32 {
+      agentTryLock?(mutex, frame) ?? pthread_mutex_trylock(mutex)
+    }
+
+    /// The same until a time of the real-time clock.
+    public static func timedLock(
+      _ mutex: Mutex, _ time: UnsafePointer<timespec>, _ frame: UnsafeRawPointer
+    ) -> Int32 {
+      agentTimedLock?(mutex, time, frame) ?? pthread_mutex_timedlock(mutex, time)
+    }
 
     private static let begun: Void = {
       guard agentName == nil else { return }

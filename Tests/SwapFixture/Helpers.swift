@@ -16,8 +16,12 @@ final class Meeting: @unchecked Sendable {
 
 @discardableResult
 func thread(_ name: String, _ body: @escaping @Sendable () -> Void) -> Thread {
-  let thread = Thread { body() }
-  thread.name = name
+  let thread = Thread {
+    Thread.current.name = name
+    // Foundation's own may come too early.
+    try? name.write(toFile: "/proc/thread-self/comm", atomically: false, encoding: .utf8)
+    body()
+  }
   thread.start()
   return thread
 }

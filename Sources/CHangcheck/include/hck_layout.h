@@ -76,7 +76,8 @@ typedef struct hck_slot {
   uint64_t argument;
   hck_entry created; // site of the pthread_create
   char name[16];     // as it exited
-  char reserved[HCK_SLOT_BYTES - 64 - 48 - 128 - 16 - HCK_SLOT_ENTRIES * 128];
+  uint64_t wait_frame; // of the drop-in that waits, like an entry's frame; 0 where none is kept
+  char reserved[HCK_SLOT_BYTES - 64 - 48 - 128 - 24 - HCK_SLOT_ENTRIES * 128];
   hck_entry entries[HCK_SLOT_ENTRIES];
 } hck_slot;
 

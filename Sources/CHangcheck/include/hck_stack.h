@@ -22,9 +22,11 @@ typedef struct hck_stack_copy {
   uint8_t *_Nullable bytes;
 } hck_stack_copy;
 
-// Takes a signal that nobody handles for the copies, or -1 where there is none. In C for the struct sigaction that holds a
-// union, for ucontext's registers, and since the handler may not touch the Swift runtime.
-int hck_stack_signal_begin(void);
+// The signals that may ask for copies, best first; fills `signals` with those that nobody handles now, returns how many.
+int hck_stack_signals(int *_Nonnull signals, int room);
+// Takes one of them: 0 or an errno. In C for the struct sigaction that holds a union, for ucontext's registers, and since the
+// handler may not touch the Swift runtime.
+int hck_stack_signal_begin(int signal);
 // Gives it back. With `late` threads that may still answer it keeps the handler where the default would end the process.
 void hck_stack_signal_end(int signal, int late);
 // Asks a thread of this process for its copy: 0 or an errno. The copy must stay in memory until its state is done.

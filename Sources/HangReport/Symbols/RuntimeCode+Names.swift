@@ -7,9 +7,10 @@ extension RuntimeCode {
       || file.hasPrefix("/home/build-user/")
   }
 
-  /// Of the drop-in types, which are built from source with the program.
+  /// Of the drop-in types, which are built from source with the program. Other modules of ours have names that a program
+  /// may use as well.
   static func isOwn(_ linkerName: String) -> Bool {
-    linkerName.hasPrefix("$s17InstrumentedLocks")
+    linkerName.hasPrefix("$s17InstrumentedLocks") || linkerName.hasPrefix("$s8Recorder9InProcessO")
   }
 
   static let startFunctions: Set<String> = [
