@@ -41,10 +41,7 @@ package final class OwnProcess {
     // All of one tick come from the same look.
     guard let look = confirmed.first?.look else { return nil }
     let alive = look.threads.filter { $0.isAlive && $0.tid != observer }.map(\.tid)
-    var stacks = capture.capture(alive, files: files)
-    for thread in look.threads where thread.isAlive && stacks[thread.tid] == nil {
-      stacks[thread.tid] = stackFromWait(thread, look)
-    }
+    let stacks = captureStacks(alive, look)
     var assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true)
     let threads = assembler.threads(look, stacks: stacks).filter { $0.tid != observer.rawValue }
     var report = HangReport(
@@ -62,6 +59,20 @@ package final class OwnProcess {
     }
     report.limits = limits.isEmpty ? nil : limits
     return report
+  }
+
+  /// Sleepers are left to sleep; all others are asked; who does not answer is known by where it waits.
+  private func captureStacks(
+    _ alive: [KernelThreadID], _ look: Look
+  ) -> [KernelThreadID: CapturedThread] {
+    let sleeping = SleeperCapture(files: files, memory: memory)
+    let sleepers = sleeping.sleepers(among: alive)
+    var stacks = capture.capture(alive.filter { sleepers[$0] == nil }, files: files)
+    for thread in look.threads
+    where thread.isAlive && thread.tid != observer && stacks[thread.tid] == nil {
+      stacks[thread.tid] = stackFromWait(thread, look) ?? sleeping.capture(thread.tid)
+    }
+    return stacks
   }
 
   /// The stack of a thread that cannot be asked (libdispatch's workers block most signals): from where the drop-in that it

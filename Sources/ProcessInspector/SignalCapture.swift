@@ -5,7 +5,7 @@ internal import HangReport
 /// Copies the stacks of this process's own threads: each is sent a signal, whose handler copies registers and the top of
 /// the stack into memory made ready before, and does nothing else. Confined to one thread.
 ///
-/// A thread in a sleep, poll or timed wait is woken by it (EINTR), as by any signal: only a report is worth that.
+/// A sleep, poll or timed wait would be cut short by it (EINTR): `SleeperCapture` is for these.
 final class SignalCapture {
   /// What could not be copied, one sentence each, of the last time.
   private(set) var limits: [String] = []

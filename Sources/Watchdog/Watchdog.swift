@@ -9,7 +9,7 @@ internal import Synchronization
 ///
 /// Costs a thread that looks at the recorder's memory 40 times a second, 100 times while somebody waits: about 0.1 % of
 /// one processor, and nothing in the program's own threads. Only for a report are those interrupted, by a signal that
-/// nobody handles, to copy their stacks; a sleep, poll or timed wait that it meets returns EINTR, as after any signal.
+/// nobody handles, to copy their stacks; threads in a sleep, poll or timed wait, which a signal would cut short, are not.
 ///
 /// Cannot see waits for what is no drop-in: plain locks, queues, semaphores, groups, joins. `hangcheck` sees those; a
 /// program that runs under it is left to it, and `start` does nothing there. A child that was forked and does not

@@ -1,6 +1,4 @@
 import Foundation
-import HangReport
-import Watchdog
 
 let scenarios: [String: @Sendable () -> Void] = [
   "abba": {
@@ -88,6 +86,20 @@ let scenarios: [String: @Sendable () -> Void] = [
     }
   },
   "healthy": healthy,
+  "parity": { say(parity()) },
+  "trap": {
+    // Dates that NSLock cannot count in nanoseconds end the program there as well.
+    let lock = NSLock()
+    lock.lock()
+    _ = lock.lock(before: .distantFuture)
+  },
+  "queues": {
+    // libdispatch's workers block most signals.
+    let (a, b, meeting) = (NSLock(), NSLock(), Meeting(2))
+    DispatchQueue.global().async { cancel(a, b, meeting) }
+    DispatchQueue.global().async { submit(a, b, meeting) }
+    waitForEver()
+  },
   "short": {
     // Locks that come and go at the same addresses, some given up while held.
     for round in 0..<20_000 {
