@@ -97,7 +97,9 @@
     /// Gives the lock back; equals `NSLock.unlock()`, also where another thread took it.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) open func unlock() {
-      if let slot = hck_slot_of_thread(), !released(slot, core.word) { core.releasedElsewhere(slot) }
+      if let slot = hck_slot_of_thread(), !released(slot, core.word) {
+        core.releasedElsewhere(slot)
+      }
       pthread_mutex_unlock(core.mutex)
     }
   }

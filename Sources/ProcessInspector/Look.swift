@@ -144,7 +144,12 @@ struct LookBuilder {
   }
 
   private mutating func drop(_ key: ResourceKey) {
-    for index in holds.indices { holds[index].removeAll { $0.key == key } }
+    for index in holds.indices { forget(key, of: index) }
+  }
+
+  /// Most threads do not hold it: they are to cost a look alone, no copy.
+  private mutating func forget(_ key: ResourceKey, of index: Int) {
+    if holds[index].contains(where: { $0.key == key }) { holds[index].removeAll { $0.key == key } }
   }
 
   private mutating func keepOnly(_ key: ResourceKey, owner: KernelThreadID?, readers: Int = 0) {
@@ -165,7 +170,7 @@ struct LookBuilder {
       ?? same.first { threads[$0].isAlive } ?? append(owner, isAlive: files.isAlive(owner))
     let entry = holds[index].last { $0.key == key && !$0.isShared }
     let place = holds[index].lastIndex { $0.key == key && !$0.isShared }
-    for other in holds.indices where other != index { holds[other].removeAll { $0.key == key } }
+    for other in holds.indices where other != index { forget(key, of: other) }
     if let entry, let place {
       var kept: [RecordedHold] = []
       for (i, hold) in holds[index].enumerated() where hold.key != key || i == place { kept.append(hold) }

@@ -31,8 +31,8 @@ package final class OwnProcess {
   /// Monotonic nanoseconds, as `tick` wants them.
   package static var now: UInt64 { hck_monotonic_ns() }
 
-  /// Whether any thread waits for a drop-in without a time-out.
-  package var seesWaiters: Bool { watch.seesWaiters }
+  /// Whether any wait is so young that it may yet turn out to be a deadlock.
+  package func seesYoungWaits(now: UInt64) -> Bool { watch.seesYoungWaits(now: now) }
 
   /// Looks once; the report of the deadlocks that became certain, each of which is told once.
   package func tick(now: UInt64) -> HangReport? {
@@ -55,7 +55,8 @@ package final class OwnProcess {
     var limits = assembler.limits + capture.limits
     let missing = alive.filter { stacks[$0] == nil }.count
     if missing > 0 && capture.limits.isEmpty {
-      limits.append("\(missing) threads block signals or did not answer, so their stacks are not known")
+      limits.append(
+        "\(missing) threads block signals or did not answer, so their stacks are not known")
     }
     report.limits = limits.isEmpty ? nil : limits
     return report

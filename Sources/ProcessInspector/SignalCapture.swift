@@ -16,7 +16,8 @@ final class SignalCapture {
 
   private typealias Copies = UnsafeMutableBufferPointer<hck_stack_copy>
 
-  func capture(_ threads: [KernelThreadID], files: ProcessFiles) -> [KernelThreadID: CapturedThread] {
+  func capture(_ threads: [KernelThreadID], files: ProcessFiles) -> [KernelThreadID: CapturedThread]
+  {
     limits = []
     guard let (signal, asked) = choose(threads, files), hck_stack_signal_begin(signal) == 0 else {
       limits = ["no stacks: the program handles every signal that could ask for them"]
@@ -56,7 +57,9 @@ final class SignalCapture {
     var waiting: [Int] = []
     for index in copies.indices {
       let error = hck_stack_ask(signal, &copies[index])
-      if error == 0 { waiting.append(index) } else if error != ESRCH {
+      if error == 0 {
+        waiting.append(index)
+      } else if error != ESRCH {
         limits.append("a stack could not be asked for: " + String(cString: strerror(error)))
       }
     }
@@ -110,7 +113,9 @@ final class SignalCapture {
 extension ProcessFiles {
   /// The signals that a thread would leave waiting, as a mask; none where that cannot be read.
   func blockedSignals(_ tid: KernelThreadID) -> UInt64 {
-    guard let bytes = readFile("/proc/\(pid.rawValue)/task/\(tid.rawValue)/status") else { return 0 }
+    guard let bytes = readFile("/proc/\(pid.rawValue)/task/\(tid.rawValue)/status") else {
+      return 0
+    }
     let text = String(decoding: bytes, as: UTF8.self)
     guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix("SigBlk:") }) else {
       return 0

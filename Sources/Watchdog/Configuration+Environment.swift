@@ -9,7 +9,9 @@ extension Watchdog.Configuration {
       let key = String(equals.map { word[..<$0] } ?? word)
       let value = equals.map { String(word[word.index(after: $0)...]) }
       guard let kind = keys[key] else {
-        problems.append("unknown key '\(key)' is ignored; the keys are \(keys.keys.sorted().joined(separator: ", "))")
+        problems.append(
+          "unknown key '\(key)' is ignored; the keys are \(keys.keys.sorted().joined(separator: ", "))"
+        )
         continue
       }
       if let fault = kind.fault(key, value) {
@@ -42,7 +44,8 @@ extension Watchdog.Configuration {
     func fault(_ key: String, _ value: String?) -> String? {
       switch self {
       case .flag:
-        return value == nil || value == "on" || value == "off" ? nil : "it is a switch; write \(key) alone"
+        return value == nil || value == "on" || value == "off"
+          ? nil : "it is a switch; write \(key) alone"
       case .file: return value.map(\.isEmpty) ?? true ? "it needs a file: \(key)=FILE" : nil
       case .duration:
         guard let value else { return "it needs a duration: \(key)=50ms" }
@@ -50,7 +53,8 @@ extension Watchdog.Configuration {
           ? "'\(value)' is no duration; write a number and a unit, like 50ms, 2s or 1m" : nil
       case .choice(let words):
         guard let value else { return "it needs a value: \(key)=\(words.joined(separator: "|"))" }
-        return words.contains(value) ? nil : "'\(value)' is none of \(words.joined(separator: ", "))"
+        return words.contains(value)
+          ? nil : "'\(value)' is none of \(words.joined(separator: ", "))"
       }
     }
   }

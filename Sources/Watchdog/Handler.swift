@@ -89,7 +89,9 @@ struct LineFile {
     guard fd >= 0 else { throw LineFileError(path: path, code: errno) }
     defer { close(fd) }
     var size: Int
-    repeat { size = line.withUnsafeBytes { write(fd, $0.baseAddress, $0.count) } } while size < 0 && errno == EINTR
+    repeat {
+      size = line.withUnsafeBytes { write(fd, $0.baseAddress, $0.count) }
+    } while size < 0 && errno == EINTR
     if size < 0 { throw LineFileError(path: path, code: errno) }
     guard size < line.count else { return }
     // The disk is full: half a line goes away again, unless another process has written behind it.

@@ -42,8 +42,9 @@ final class WatchLoop: Sendable {
     var process: OwnProcess?
     while !isStopped.load(ordering: .acquiring) {
       if process == nil { process = OwnProcess() }
-      if let report = process?.tick(now: OwnProcess.now) { tell(report) }
-      usleep(process?.seesWaiters == true ? Self.awake : Self.idle)
+      let now = OwnProcess.now
+      if let report = process?.tick(now: now) { tell(report) }
+      usleep(process?.seesYoungWaits(now: now) == true ? Self.awake : Self.idle)
     }
   }
 

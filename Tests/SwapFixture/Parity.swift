@@ -47,7 +47,8 @@ func parity() -> Bool {
   any.lock()
   any.unlock()
   let make: () -> NSLock = NSLock.init
-  let locks = [NSLock(), make(), NamedLock(purpose: "test"), NamedLock()] + (0..<2).map { _ in NSLock() }
+  let locks =
+    [NSLock(), make(), NamedLock(purpose: "test"), NamedLock()] + (0..<2).map { _ in NSLock() }
   var right = true
   for lock in locks {
     lock.lock()

@@ -119,6 +119,10 @@ let scenarios: [String: @Sendable () -> Void] = [
     thread("hearing") { takeBoth(b, a, meeting) }
     waitForEver()
   },
+  "thousand": {
+    ring(1000)
+    waitForEver()
+  },
   "two": {
     ring(2)
     usleep(500_000)

@@ -61,7 +61,10 @@ let watching: [String: @Sendable () -> Void] = [
     ring(2)
     waitForEver()
   },
-  "unwatched": { ring(2); sleep(1) },
+  "unwatched": {
+    ring(2)
+    sleep(1)
+  },
   "fork": {
     // The parent's threads and what they hold are not the child's; it watches itself when it asks to.
     Watchdog.shared.start()

@@ -3,7 +3,10 @@ import Testing
 import WaitForGraph
 
 @Suite(.serialized) struct DeadlockTests {
-  @Test(arguments: [("abba", 2), ("three", 3), ("hundred", 100), ("named", 2), ("with", 2), ("blocked", 2), ("queues", 2)])
+  @Test(arguments: [
+    ("abba", 2), ("three", 3), ("hundred", 100), ("named", 2), ("with", 2), ("blocked", 2),
+    ("queues", 2),
+  ])
   func cycle(scenario: String, length: Int) throws {
     let run = try Fixture.run([scenario], until: 1)
     #expect(run.reports.count == 1)
@@ -51,8 +54,12 @@ import WaitForGraph
     let (file, function) = ("Scenarios.swift", "func nested(")
     for name in ["outer", "inner"] {
       let thread = try #require(report.threads.first { $0.name == name })
-      #expect(thread.holds.first?.stack.place == "\(file):\(try Fixture.line("a.withLock", after: function, in: file))")
-      #expect(thread.waitsFor?.stack.place == "\(file):\(try Fixture.line("b.withLock", after: function, in: file))")
+      #expect(
+        thread.holds.first?.stack.place
+          == "\(file):\(try Fixture.line("a.withLock", after: function, in: file))")
+      #expect(
+        thread.waitsFor?.stack.place
+          == "\(file):\(try Fixture.line("b.withLock", after: function, in: file))")
     }
   }
 
@@ -60,7 +67,9 @@ import WaitForGraph
     let report = try #require(try Fixture.run(["named"], until: 1).reports.first)
     #expect(Set(report.resources.map(\.name)) == ["accounts", "journal"])
     let message = report.findings[0].message
-    for name in ["cancel", "submit", "accounts", "journal"] { #expect(message.contains("\"\(name)\"")) }
+    for name in ["cancel", "submit", "accounts", "journal"] {
+      #expect(message.contains("\"\(name)\""))
+    }
   }
 
   @Test func placesStandInForNames() throws {
@@ -84,7 +93,8 @@ import WaitForGraph
     #expect(edge.ownedBy != nil)
     let owner = try #require(report.threads.first { $0.id == edge.ownedBy })
     #expect(owner.name == "leaver")
-    let place = "Scenarios.swift:\(try Fixture.line("lock.lock()", after: "thread(\"leaver\")", in: "Scenarios.swift"))"
+    let place =
+      "Scenarios.swift:\(try Fixture.line("lock.lock()", after: "thread(\"leaver\")", in: "Scenarios.swift"))"
     #expect(owner.holds.first?.stack.place == place)
   }
 

@@ -110,7 +110,9 @@ extension [Frame] {
   /// The first frame of the program's own code, as `File.swift:12`.
   var place: String? {
     first { !$0.runtime }.map { frame in
-      let file = frame.file.map { String($0[($0.lastIndex(of: "/").map($0.index(after:)) ?? $0.startIndex)...]) }
+      let file = frame.file.map {
+        String($0[($0.lastIndex(of: "/").map($0.index(after:)) ?? $0.startIndex)...])
+      }
       return "\(file ?? "?"):\(frame.line ?? 0)"
     }
   }

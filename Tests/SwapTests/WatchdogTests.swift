@@ -85,7 +85,8 @@ import Testing
 @Suite struct OptionTests {
   @Test func readsTheCommandLinesKeys() {
     let (configuration, problems) = Watchdog.Configuration.parse(
-      environment: " log=/tmp/a.jsonl hang-threshold=50ms\twait-threshold=1.5s predict=on stacks=site\n"
+      environment:
+        " log=/tmp/a.jsonl hang-threshold=50ms\twait-threshold=1.5s predict=on stacks=site\n"
         + "on-deadlock=core color=never quiet verbose=off no-follow output=x format=json")
     #expect(problems.isEmpty)
     #expect(configuration.handlers.count == 2)
@@ -99,7 +100,8 @@ import Testing
 
   @Test(arguments: [
     "hello", "log", "log=", "wait-threshold=3", "wait-threshold=-1s", "wait-threshold=s",
-    "wait-threshold=999999999h", "wait-threshold=1e400s", "stacks=all", "predict", "=", "predict==on",
+    "wait-threshold=999999999h", "wait-threshold=1e400s", "stacks=all", "predict", "=",
+    "predict==on",
     "on-deadlock=die", "quiet=maybe", "Log=/tmp/x", "--log=/tmp/x",
   ])
   func saysWhatIsWrong(word: String) {

@@ -16,29 +16,65 @@ func compare(_ name: String, rounds: Int = 15, _ raw: () -> Double, _ dropIn: ()
     ours = min(ours, dropIn())
   }
   func text(_ value: Double) -> String { String(format: "%8.2f", value) }
-  print(name.padding(toLength: 34, withPad: " ", startingAt: 0), text(best), text(ours), text(ours / best))
+  print(
+    name.padding(toLength: 34, withPad: " ", startingAt: 0), text(best), text(ours),
+    text(ours / best))
 }
 
 let count = 1_000_000
 
 // Not generic: what a program's own code compiles to.
 @inline(never) func pair(_ lock: NSLock) -> Double {
-  nanoseconds(count) { for _ in 0..<count { lock.lock(); lock.unlock() } }
+  nanoseconds(count) {
+    for _ in 0..<count {
+      lock.lock()
+      lock.unlock()
+    }
+  }
 }
 @inline(never) func ourPair(_ lock: InstrumentedLock) -> Double {
-  nanoseconds(count) { for _ in 0..<count { lock.lock(); lock.unlock() } }
+  nanoseconds(count) {
+    for _ in 0..<count {
+      lock.lock()
+      lock.unlock()
+    }
+  }
 }
 @inline(never) func pair(_ lock: NSRecursiveLock) -> Double {
-  nanoseconds(count) { for _ in 0..<count { lock.lock(); lock.unlock() } }
+  nanoseconds(count) {
+    for _ in 0..<count {
+      lock.lock()
+      lock.unlock()
+    }
+  }
 }
 @inline(never) func ourPair(_ lock: InstrumentedRecursiveLock) -> Double {
-  nanoseconds(count) { for _ in 0..<count { lock.lock(); lock.unlock() } }
+  nanoseconds(count) {
+    for _ in 0..<count {
+      lock.lock()
+      lock.unlock()
+    }
+  }
 }
 @inline(never) func nested(_ a: NSLock, _ b: NSLock) -> Double {
-  nanoseconds(count) { for _ in 0..<count { a.lock(); b.lock(); b.unlock(); a.unlock() } }
+  nanoseconds(count) {
+    for _ in 0..<count {
+      a.lock()
+      b.lock()
+      b.unlock()
+      a.unlock()
+    }
+  }
 }
 @inline(never) func ourNested(_ a: InstrumentedLock, _ b: InstrumentedLock) -> Double {
-  nanoseconds(count) { for _ in 0..<count { a.lock(); b.lock(); b.unlock(); a.unlock() } }
+  nanoseconds(count) {
+    for _ in 0..<count {
+      a.lock()
+      b.lock()
+      b.unlock()
+      a.unlock()
+    }
+  }
 }
 @inline(never) func closure(_ lock: NSLock) -> Double {
   var sum = 0
@@ -71,7 +107,8 @@ func contended(_ lock: any NSLocking & Sendable) -> Double {
 @inline(never) func work() { for index in 0..<50 { blackHole(index) } }
 @inline(never) @_optimize(none) func blackHole(_ value: Int) {}
 
-print("nanoseconds".padding(toLength: 34, withPad: " ", startingAt: 0), " original  drop-in    ratio")
+print(
+  "nanoseconds".padding(toLength: 34, withPad: " ", startingAt: 0), " original  drop-in    ratio")
 for watched in [false, true] {
   if watched { Watchdog.shared.start() }
   let suffix = watched ? ", watched" : ""
@@ -91,7 +128,8 @@ for watched in [false, true] {
 Watchdog.shared.stop()
 usleep(100_000)
 Watchdog.shared.start()
-var before = rusage(), after = rusage()
+var before = rusage()
+var after = rusage()
 getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &before)
 sleep(5)
 getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &after)
