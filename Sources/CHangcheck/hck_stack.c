@@ -126,3 +126,20 @@ int hck_thread_start(const char *name, void *(*body)(void *), void *argument) {
   pthread_attr_destroy(&attributes);
   return error;
 }
+
+void AnnotateIgnoreReadsBegin(const char *file, int line) __attribute__((weak));
+void AnnotateIgnoreReadsEnd(const char *file, int line) __attribute__((weak));
+void AnnotateIgnoreWritesBegin(const char *file, int line) __attribute__((weak));
+void AnnotateIgnoreWritesEnd(const char *file, int line) __attribute__((weak));
+
+void hck_sanitizer_ignore_begin(void) {
+  if (AnnotateIgnoreReadsBegin) { AnnotateIgnoreReadsBegin(__FILE__, __LINE__); }
+  if (AnnotateIgnoreWritesBegin) { AnnotateIgnoreWritesBegin(__FILE__, __LINE__); }
+}
+
+void hck_sanitizer_ignore_end(void) {
+  if (AnnotateIgnoreWritesEnd) { AnnotateIgnoreWritesEnd(__FILE__, __LINE__); }
+  if (AnnotateIgnoreReadsEnd) { AnnotateIgnoreReadsEnd(__FILE__, __LINE__); }
+}
+
+int hck_has_sanitizer(void) { return AnnotateIgnoreReadsBegin != 0; }

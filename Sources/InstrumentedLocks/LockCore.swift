@@ -50,6 +50,8 @@
     /// A normal mutex is unlocked that this thread is not on record to hold: if another one is, it holds it no longer. The
     /// lock's memory says who took it; it may be read, for it is about to be written.
     @inline(never) func releasedElsewhere(_ slot: Slot) {
+      hck_sanitizer_ignore_begin()
+      defer { hck_sanitizer_ignore_end() }
       let owner = UnsafeRawPointer(mutex).load(
         fromByteOffset: hck_mutex_owner_offset(), as: UInt32.self)
       guard owner != 0, owner != slot.pointee.tid, let arena = hck_arena_get() else { return }

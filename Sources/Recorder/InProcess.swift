@@ -57,7 +57,7 @@
     private static let begun: Void = {
       guard agentName == nil else { return }
       var key: pthread_key_t = 0
-      if pthread_key_create(&key, { endThread($0) }) == 0 {
+      if pthread_key_create(&key, { InProcess.leave($0) }) == 0 {
         threadKey = key
         hasThreadKey = true
       }
@@ -67,6 +67,17 @@
       hck_store32(&arena.pointee.clock, UInt32(truncatingIfNeeded: hck_monotonic_ns() / 1_000_000))
       hck_arena_set(arena)
     }()
+
+    /// The key's destructor. The thread sanitizer ends its own part of a thread in the last of glibc's rounds, after which
+    /// nothing that it instruments may run: then the one before is ours.
+    private static func leave(_ value: UnsafeMutableRawPointer?) {
+      if hck_has_sanitizer() != 0, let slot = value?.assumingMemoryBound(to: hck_slot.self),
+        slot.pointee.rounds == 2
+      {
+        slot.pointee.rounds = 3
+      }
+      endThread(value)
+    }
 
     /// In a forked child, where the forking thread alone lives on: the arena is private, so it is emptied in place, but
     /// for the names. Async-signal-safe.

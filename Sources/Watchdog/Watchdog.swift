@@ -40,11 +40,14 @@ public final class Watchdog: Sendable {
   /// Begins to watch; a watch that is on goes on with this configuration.
   public func start(_ configuration: Configuration) {
     if InProcess.isLeftToAgent { return }
+    // Threads that record meanwhile keep one or the other.
+    hck_sanitizer_ignore_begin()
     switch configuration.stacks {
     case .full: hck_keep_windows(UInt32(HCK_WINDOW_WORDS) * 8)
     case .site: hck_keep_windows(16)
     case .none: hck_keep_windows(0)
     }
+    hck_sanitizer_ignore_end()
     let error = state.withLock { state -> Int32 in
       if let loop = state.loop, state.pid == getpid() {
         loop.configuration = configuration

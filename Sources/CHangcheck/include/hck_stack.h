@@ -36,4 +36,10 @@ int hck_stack_ask(int signal, hck_stack_copy *_Nonnull copy);
 int hck_thread_start(
   const char *_Nonnull name, void *_Nullable (*_Nonnull body)(void *_Nullable), void *_Nullable argument);
 
+// In a program built with the thread sanitizer: what the calling thread does in between is left out of its books. Weak symbols
+// are C's.
+void hck_sanitizer_ignore_begin(void);
+void hck_sanitizer_ignore_end(void);
+int hck_has_sanitizer(void);
+
 #endif
