@@ -15,7 +15,8 @@
 
 static struct sigaction previous[_NSIG];
 
-// Async-signal-safe: system calls and memory of the watchdog's alone; no allocation, no lock, no runtime.
+// Async-signal-safe: system calls and memory of the watchdog's alone; no allocation, no lock, no
+// runtime.
 static void copy_stack(int signal, siginfo_t *info, void *context) {
   int error = errno;
   // Others who send this signal meet what was there before us, which was to ignore it.
@@ -63,8 +64,8 @@ static int is_free(const struct sigaction *action) {
 }
 
 int hck_stack_signals(int *signals, int room) {
-  // First those whose late arrival does no harm, whatever becomes of the handler; then the one that libdispatch's workers do
-  // not block.
+  // First those whose late arrival does no harm, whatever becomes of the handler; then the one that
+  // libdispatch's workers do not block.
   const int all[] = {SIGURG, SIGWINCH, SIGPROF, SIGRTMAX - 1, SIGRTMAX - 2, SIGRTMAX - 3};
   int count = 0;
   for (size_t i = 0; i < sizeof all / sizeof *all && count < room; i++) {
@@ -82,7 +83,8 @@ int hck_stack_signal_begin(int signal) {
   sigfillset(&ours.sa_mask);
   if (sigaction(signal, NULL, &now) != 0) { return errno; }
   if (!is_free(&now)) { return EBUSY; }
-  // Left in place for a thread that answered too late the last time: what was there before is still known.
+  // Left in place for a thread that answered too late the last time: what was there before is still
+  // known.
   if (!is_ours(&now)) { previous[signal] = now; }
   return sigaction(signal, &ours, NULL) == 0 ? 0 : errno;
 }

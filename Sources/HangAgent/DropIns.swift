@@ -1,6 +1,7 @@
-// What the drop-in types call in place of pthread's when the agent is loaded: the same, but for the site that is kept. It is
-// the drop-in's own frame, whose caller is the program's code; the agent's would have the drop-in for its caller, and the
-// few words that are kept of a stack may not reach past that.
+// What the drop-in types call in place of pthread's when the agent is loaded: the same, but for the
+// site that is kept. It is the drop-in's own frame, whose caller is the program's code; the agent's
+// would have the drop-in for its caller, and the few words that are kept of a stack may not reach
+// past that.
 import CHangAgent
 import CHangcheck
 

@@ -5,11 +5,13 @@
 
   /// An `NSRecursiveLock` whose deadlocks `Watchdog` explains.
   ///
-  /// Spelled like `NSRecursiveLock`, so that `typealias NSRecursiveLock = InstrumentedRecursiveLock` swaps it throughout a
-  /// module; over the same kind of mutex: its owner may take it again, and nobody else can give it back.
+  /// Spelled like `NSRecursiveLock`, so that `typealias NSRecursiveLock =
+  /// InstrumentedRecursiveLock` swaps it throughout a module; over the same kind of mutex: its
+  /// owner may take it again, and nobody else can give it back.
   ///
-  /// Costs at most half as much again as the original, and some 80 bytes more a lock. Cannot see who waits for or holds
-  /// a lock that is no drop-in: a cycle through a plain `NSLock`, a queue or a semaphore is not found.
+  /// Costs at most half as much again as the original, and some 80 bytes more a lock. Cannot see
+  /// who waits for or holds a lock that is no drop-in: a cycle through a plain `NSLock`, a queue or
+  /// a semaphore is not found.
   open class InstrumentedRecursiveLock: NSObject, NSLocking, @unchecked Sendable {
     private final let core: LockCore
     private final var isNamed = false
@@ -72,8 +74,8 @@
       return true
     }
 
-    /// Takes the lock, or gives up at `limit`; equals `NSRecursiveLock.lock(before:)`, down to its trap at dates beyond 2262. Such a
-    /// wait ends by itself and is no part of a deadlock.
+    /// Takes the lock, or gives up at `limit`; equals `NSRecursiveLock.lock(before:)`, down to its
+    /// trap at dates beyond 2262. Such a wait ends by itself and is no part of a deadlock.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) open func lock(before limit: Date) -> Bool {
       let frame = hck_frame()
@@ -94,7 +96,8 @@
       return true
     }
 
-    /// Gives the lock back; equals `NSRecursiveLock.unlock()`; does nothing for a thread that does not hold it.
+    /// Gives the lock back; equals `NSRecursiveLock.unlock()`; does nothing for a thread that does
+    /// not hold it.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) open func unlock() {
       if let slot = hck_slot_of_thread() { released(slot, core.word) }

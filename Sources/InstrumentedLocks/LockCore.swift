@@ -47,8 +47,9 @@
 
     func setName(_ name: String?) { InProcess.name(UInt64(UInt(bitPattern: mutex)), name) }
 
-    /// A normal mutex is unlocked that this thread is not on record to hold: if another one is, it holds it no longer. The
-    /// lock's memory says who took it; it may be read, for it is about to be written.
+    /// A normal mutex is unlocked that this thread is not on record to hold: if another one is, it
+    /// holds it no longer. The lock's memory says who took it; it may be read, for it is about to
+    /// be written.
     @inline(never) func releasedElsewhere(_ slot: Slot) {
       hck_sanitizer_ignore_begin()
       defer { hck_sanitizer_ignore_end() }
@@ -58,7 +59,8 @@
       forget(word, in: arena, tid: owner)
     }
 
-    /// When a wait until `limit` ends, or nil when that is past; counts and traps as the original does.
+    /// When a wait until `limit` ends, or nil when that is past; counts and traps as the original
+    /// does.
     static func time(until limit: Date) -> timespec? {
       guard limit.timeIntervalSinceNow > 0 else { return nil }
       let nanoseconds = Int64(limit.timeIntervalSince1970 * 1e9)

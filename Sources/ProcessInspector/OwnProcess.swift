@@ -2,8 +2,9 @@ internal import CHangcheck
 package import HangReport
 internal import WaitForGraph
 
-/// This process, looked at by a thread of its own: the arena of the drop-in types, through the same watch, graph and
-/// report as another process's. Confined to the thread that made it, which no report mentions.
+/// This process, looked at by a thread of its own: the arena of the drop-in types, through the same
+/// watch, graph and report as another process's. Confined to the thread that made it, which no
+/// report mentions.
 package final class OwnProcess {
   private let arena: Arena
   private let watch: DeadlockWatch
@@ -36,7 +37,8 @@ package final class OwnProcess {
 
   /// Looks once; the report of the deadlocks that became certain, each of which is told once.
   package func tick(now: UInt64) -> HangReport? {
-    // The recorder's slots are read while their threads write them, which is meant so (hck_layout.h).
+    // The recorder's slots are read while their threads write them, which is meant so
+    // (hck_layout.h).
     hck_sanitizer_ignore_begin()
     defer { hck_sanitizer_ignore_end() }
     arena.setClock(milliseconds: UInt32(truncatingIfNeeded: now / 1_000_000))
@@ -65,7 +67,8 @@ package final class OwnProcess {
     return report
   }
 
-  /// Sleepers are left to sleep; all others are asked; who does not answer is known by where it waits.
+  /// Sleepers are left to sleep; all others are asked; who does not answer is known by where it
+  /// waits.
   private func captureStacks(
     _ alive: [KernelThreadID], _ look: Look
   ) -> [KernelThreadID: CapturedThread] {
@@ -79,8 +82,8 @@ package final class OwnProcess {
     return stacks
   }
 
-  /// The stack of a thread that cannot be asked (libdispatch's workers block most signals): from where the drop-in that it
-  /// waits in was called, for it is still in there.
+  /// The stack of a thread that cannot be asked (libdispatch's workers block most signals): from
+  /// where the drop-in that it waits in was called, for it is still in there.
   private func stackFromWait(_ thread: SeenThread, _ look: Look) -> CapturedThread? {
     guard let record = thread.record, record.waitFrame != 0,
       look.snapshot.threads.contains(where: { $0.id == thread.id && $0.wait != nil }),

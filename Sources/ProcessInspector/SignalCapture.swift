@@ -2,8 +2,9 @@ internal import CHangcheck
 internal import Glibc
 internal import HangReport
 
-/// Copies the stacks of this process's own threads: each is sent a signal, whose handler copies registers and the top of
-/// the stack into memory made ready before, and does nothing else. Confined to one thread.
+/// Copies the stacks of this process's own threads: each is sent a signal, whose handler copies
+/// registers and the top of the stack into memory made ready before, and does nothing else.
+/// Confined to one thread.
 ///
 /// A sleep, poll or timed wait would be cut short by it (EINTR): `SleeperCapture` is for these.
 final class SignalCapture {

@@ -1,9 +1,10 @@
 internal import CHangcheck
 internal import HangReport
 
-/// Copies the stacks of threads of this process that sleep in a system call which a signal would cut short (EINTR): they
-/// are left alone. The kernel tells their program counter and stack pointer; the other registers are known only where a
-/// function between has saved them, so such a stack may end early.
+/// Copies the stacks of threads of this process that sleep in a system call which a signal would
+/// cut short (EINTR): they are left alone. The kernel tells their program counter and stack
+/// pointer; the other registers are known only where a function between has saved them, so such a
+/// stack may end early.
 struct SleeperCapture {
   let files: ProcessFiles
   let memory: ProcessMemory
@@ -17,8 +18,8 @@ struct SleeperCapture {
     var stackPointer: UInt64
     var instruction: UInt64
 
-    /// Whether it goes on by itself after a handler that restarts calls: wait4, waitid, and a futex without time-out.
-    /// Reads may not (SO_RCVTIMEO); sleeps, polls and timed waits never do.
+    /// Whether it goes on by itself after a handler that restarts calls: wait4, waitid, and a futex
+    /// without time-out. Reads may not (SO_RCVTIMEO); sleeps, polls and timed waits never do.
     var restarts: Bool {
       switch number {
       case 61, 247: true
@@ -53,7 +54,8 @@ struct SleeperCapture {
 }
 
 extension ProcessFiles {
-  /// The system call that a thread is blocked in: "202 0x7f… … 0x7ffc… 0x7f…", its arguments, then sp and pc.
+  /// The system call that a thread is blocked in: "202 0x7f… … 0x7ffc… 0x7f…", its arguments, then
+  /// sp and pc.
   func call(_ tid: KernelThreadID) -> SleeperCapture.Call? {
     guard let bytes = readFile("/proc/\(pid.rawValue)/task/\(tid.rawValue)/syscall") else {
       return nil

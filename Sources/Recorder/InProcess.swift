@@ -1,5 +1,5 @@
-// The recorder's life in a program that uses the drop-in types without the agent. Not part of the agent, which brings
-// its own arena, names and fork handlers.
+// The recorder's life in a program that uses the drop-in types without the agent. Not part of the
+// agent, which brings its own arena, names and fork handlers.
 #if !hasFeature(Embedded)
   public import CHangcheck
   internal import Glibc
@@ -14,10 +14,12 @@
     private typealias NameFunction = @convention(c) (UInt64, UnsafePointer<CChar>?) -> Void
     private typealias ArenaFunction = @convention(c) () -> UnsafeMutablePointer<hck_arena>?
 
-    /// The agent of hangcheck is loaded and watches: it sees the pthread calls, so the drop-ins record nothing.
+    /// The agent of hangcheck is loaded and watches: it sees the pthread calls, so the drop-ins
+    /// record nothing.
     public static var isLeftToAgent: Bool { agentName != nil }
 
-    /// Gives the drop-ins an arena, unless the agent has one; called by whatever is used first. Costs a load later on.
+    /// Gives the drop-ins an arena, unless the agent has one; called by whatever is used first.
+    /// Costs a load later on.
     public static func begin() { _ = begun }
 
     private static let agentName: NameFunction? = {
@@ -37,7 +39,8 @@
     private static let agentTimedLock = agentFunction(
       "hck_agent_timedlock", as: TimedLockFunction.self)
 
-    /// Locks where the calling thread has no slot: through the agent if there is one, else unrecorded.
+    /// Locks where the calling thread has no slot: through the agent if there is one, else
+    /// unrecorded.
     public static func lock(_ mutex: Mutex, _ frame: UnsafeRawPointer) -> Int32 {
       agentLock?(mutex, frame) ?? pthread_mutex_lock(mutex)
     }
@@ -68,8 +71,9 @@
       hck_arena_set(arena)
     }()
 
-    /// The key's destructor. The thread sanitizer ends its own part of a thread in the last of glibc's rounds, after which
-    /// nothing that it instruments may run: then the one before is ours.
+    /// The key's destructor. The thread sanitizer ends its own part of a thread in the last of
+    /// glibc's rounds, after which nothing that it instruments may run: then the one before is
+    /// ours.
     private static func leave(_ value: UnsafeMutableRawPointer?) {
       if hck_has_sanitizer() != 0, let slot = value?.assumingMemoryBound(to: hck_slot.self),
         slot.pointee.rounds == 2
@@ -79,8 +83,8 @@
       endThread(value)
     }
 
-    /// In a forked child, where the forking thread alone lives on: the arena is private, so it is emptied in place, but
-    /// for the names. Async-signal-safe.
+    /// In a forked child, where the forking thread alone lives on: the arena is private, so it is
+    /// emptied in place, but for the names. Async-signal-safe.
     private static func startAnew() {
       hck_set_slot_of_thread(nil)
       guard let arena = hck_arena_get() else { return }

@@ -1,6 +1,7 @@
 extension Watchdog.Configuration {
-  /// Reads `key=value` words, the keys being the command line's options. Those that only the command line can follow are
-  /// checked as well and left alone; what is wrong is left out and told, a line each.
+  /// Reads `key=value` words, the keys being the command line's options. Those that only the
+  /// command line can follow are checked as well and left alone; what is wrong is left out and
+  /// told, a line each.
   static func parse(environment: String) -> (Self, problems: [String]) {
     var configuration = Self()
     var problems: [String] = []

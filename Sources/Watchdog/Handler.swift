@@ -4,8 +4,8 @@ public import HangReport
 extension Watchdog {
   /// Somebody who is told of deadlocks, on the watchdog's own thread and under no lock of ours.
   ///
-  /// A handler that throws is named on standard error. One that blocks holds up the handlers after it and further reports,
-  /// never the program.
+  /// A handler that throws is named on standard error. One that blocks holds up the handlers after
+  /// it and further reports, never the program.
   public struct Handler: Sendable {
     private enum Action: Sendable {
       case standardError
@@ -17,12 +17,13 @@ extension Watchdog {
     /// The report as text for a person.
     public static let standardError = Handler(action: .standardError)
 
-    /// The report's JSON as one line at the end of a file, which is made where there is none. A line is written whole, by
-    /// one call, or not at all; the file is opened for each, so that it may be moved away.
+    /// The report's JSON as one line at the end of a file, which is made where there is none. A
+    /// line is written whole, by one call, or not at all; the file is opened for each, so that it
+    /// may be moved away.
     public static func jsonLines(_ path: String) -> Handler { Handler(action: .jsonLines(path)) }
 
-    /// The report as a value. The deadlocked threads still hold their locks: a closure that takes one of these waits for
-    /// ever.
+    /// The report as a value. The deadlocked threads still hold their locks: a closure that takes
+    /// one of these waits for ever.
     public static func closure(_ body: @escaping @Sendable (HangReport) throws -> Void) -> Handler {
       Handler(action: .closure(body))
     }

@@ -4,16 +4,18 @@ internal import ProcessInspector
 internal import Recorder
 internal import Synchronization
 
-/// Finds deadlocks among the drop-in types of `InstrumentedLocks` while the program runs, and tells its handlers who
-/// holds what, who waits for what, and from which lines.
+/// Finds deadlocks among the drop-in types of `InstrumentedLocks` while the program runs, and tells
+/// its handlers who holds what, who waits for what, and from which lines.
 ///
-/// Costs a thread that looks at the recorder's memory 40 times a second, 100 times while somebody waits: about 0.1 % of
-/// one processor, and nothing in the program's own threads. Only for a report are those interrupted, by a signal that
-/// nobody handles, to copy their stacks; threads in a sleep, poll or timed wait, which a signal would cut short, are not.
+/// Costs a thread that looks at the recorder's memory 40 times a second, 100 times while somebody
+/// waits: about 0.1 % of one processor, and nothing in the program's own threads. Only for a report
+/// are those interrupted, by a signal that nobody handles, to copy their stacks; threads in a
+/// sleep, poll or timed wait, which a signal would cut short, are not.
 ///
-/// Cannot see waits for what is no drop-in: plain locks, queues, semaphores, groups, joins. `hangcheck` sees those; a
-/// program that runs under it is left to it, and `start` does nothing there. A child that was forked and does not
-/// execute another program is not watched until it calls `start` itself.
+/// Cannot see waits for what is no drop-in: plain locks, queues, semaphores, groups, joins.
+/// `hangcheck` sees those; a program that runs under it is left to it, and `start` does nothing
+/// there. A child that was forked and does not execute another program is not watched until it
+/// calls `start` itself.
 public final class Watchdog: Sendable {
   /// The one of this process.
   public static let shared = Watchdog()
@@ -27,9 +29,9 @@ public final class Watchdog: Sendable {
 
   private init() {}
 
-  /// Begins to watch as the environment variable HANGCHECK_OPTIONS says (`log=/var/log/hangs.jsonl on-deadlock=core`),
-  /// with reports on standard error and in the log, if one is named. What cannot be understood there is said on standard
-  /// error and left out.
+  /// Begins to watch as the environment variable HANGCHECK_OPTIONS says (`log=/var/log/hangs.jsonl
+  /// on-deadlock=core`), with reports on standard error and in the log, if one is named. What
+  /// cannot be understood there is said on standard error and left out.
   public func start() {
     let text = getenv("HANGCHECK_OPTIONS").map { String(cString: $0) }
     let (configuration, problems) = Configuration.parse(environment: text ?? "")
@@ -63,7 +65,8 @@ public final class Watchdog: Sendable {
     }
   }
 
-  /// Ends the watch; a handler that runs just now is not waited for. A later `start` reports what still hangs anew.
+  /// Ends the watch; a handler that runs just now is not waited for. A later `start` reports what
+  /// still hangs anew.
   public func stop() {
     state.withLock { state in
       state.loop?.stop()

@@ -1,4 +1,5 @@
-// Written for NSLock and NSRecursiveLock: it compiles against the drop-ins (see Swap.swift) or they have lost something.
+// Written for NSLock and NSRecursiveLock: it compiles against the drop-ins (see Swap.swift) or they
+// have lost something.
 import Foundation
 
 final class Cache: @unchecked Sendable {

@@ -66,7 +66,8 @@ let watching: [String: @Sendable () -> Void] = [
     sleep(1)
   },
   "fork": {
-    // The parent's threads and what they hold are not the child's; it watches itself when it asks to.
+    // The parent's threads and what they hold are not the child's; it watches itself when it asks
+    // to.
     Watchdog.shared.start()
     let (held, free, ready) = (NSLock(name: "held"), NSLock(name: "free"), Meeting(2))
     thread("holder") {

@@ -23,8 +23,8 @@ enum Fixture {
 
   static func path(_ name: String) -> String { folder.appendingPathComponent(name).path }
 
-  /// Runs a scenario for at most `limit` seconds; one that hangs is ended once it has reported `until` findings. A tool ends
-  /// what it runs by itself.
+  /// Runs a scenario for at most `limit` seconds; one that hangs is ended once it has reported
+  /// `until` findings. A tool ends what it runs by itself.
   static func run(
     _ scenario: [String], until count: Int = .max, limit: Double = 20, options: String = "",
     under tool: [String] = []
