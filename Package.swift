@@ -70,7 +70,7 @@ let package = Package(
       swiftSettings: strict),
     // Programs that the tests of the two libraries run as processes.
     .executableTarget(
-      name: "SwapFixture", dependencies: ["InstrumentedLocks", "Watchdog", "HangReport"],
+      name: "SwapFixture", dependencies: ["InstrumentedLocks", "Watchdog"],
       path: "Tests/SwapFixture"),
     .testTarget(
       name: "SwapTests",

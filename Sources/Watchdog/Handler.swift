@@ -2,6 +2,10 @@ internal import Glibc
 public import HangReport
 
 extension Watchdog {
+  /// What a handler is told; `hangcheck/1` when encoded. Its module is no product of this package,
+  /// so this is how a program names it.
+  public typealias Report = HangReport
+
   /// Somebody who is told of deadlocks, on the watchdog's own thread and under no lock of ours.
   ///
   /// A handler that throws is named on standard error. One that blocks holds up the handlers after

@@ -1,5 +1,4 @@
 import Foundation
-import HangReport
 import Watchdog
 
 struct Refusal: Error, CustomStringConvertible { let description = "no, thank you" }
@@ -10,7 +9,7 @@ let watching: [String: @Sendable () -> Void] = [
     var configuration = Watchdog.Configuration()
     configuration.handlers = [
       .closure { _ in throw Refusal() },
-      .closure { report in
+      .closure { (report: Watchdog.Report) in
         say(report.mode, report.findings.map(\.kind.rawValue), report.threads.count)
         exit(report.findings.count == 1 ? 3 : 4)
       },
