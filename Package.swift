@@ -66,7 +66,12 @@ let package = Package(
     .testTarget(
       name: "HangReportTests", dependencies: ["HangReport", "WaitForGraph"], swiftSettings: strict),
     .testTarget(
-      name: "HangcheckTests", dependencies: ["hangcheck", "HangReport"], exclude: [],
+      name: "HangcheckTests",
+      dependencies: ["hangcheck", "HangReport", "ProcessInspector", "WaitForGraph"],
+      swiftSettings: strict),
+    // Runs the programs of Tests/Fixtures, which are no targets, and those of Examples.
+    .testTarget(
+      name: "ZooTests", dependencies: ["hangcheck", "HangReport", "WaitForGraph"],
       swiftSettings: strict),
     // Programs that the tests of the two libraries run as processes.
     .executableTarget(

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -36,6 +37,15 @@ static void resolve(void) {
 
 const char *hck_socket_name;
 int hck_follow;
+
+uint64_t hck_stack_bytes(const pthread_attr_t *attributes) {
+  size_t size = 0;
+  if (attributes && pthread_attr_getstacksize(attributes, &size) == 0) { return size; }
+  // glibc's default is the limit as it was at the start, or 2 MiB; a program may ask for less or more by name.
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_STACK, &limit) != 0) { return 0; }
+  return limit.rlim_cur < (1u << 20) ? 0 : 1u << 20;
+}
 
 void hck_close(int fd) { close(fd); }
 

@@ -23,20 +23,23 @@ __thread hck_slot *hck_tls_slot;
 __thread int hck_tls_closed;
 hck_arena *hck_current_arena;
 uint32_t hck_window_bytes = HCK_WINDOW_BYTES;
-int64_t hck_window_limit = 4096 - HCK_WINDOW_BYTES;
+uint64_t hck_window_reach = HCK_WINDOW_BYTES;
 
 void hck_keep_windows(uint32_t bytes) {
   hck_window_bytes = bytes;
-  hck_window_limit = bytes == HCK_WINDOW_BYTES ? 4096 - HCK_WINDOW_BYTES : -1;
+  hck_window_reach = bytes == HCK_WINDOW_BYTES ? HCK_WINDOW_BYTES : 1ull << 62;
 }
 
-void hck_short_site(hck_entry *entry, const void *frame) {
-  uint64_t room = 4096 - ((uint64_t)frame & 4095);
+void hck_short_site(hck_entry *entry, const void *frame, uint64_t end) {
+  uint64_t room = end - (uint64_t)frame;
   uint32_t length = hck_window_bytes < room ? hck_window_bytes : (uint32_t)room;
   if (length == 0) { entry->frame = 0; }
-  entry->length = length;
+  entry->length = (uint16_t)length;
+  entry->levels = 0;
   for (uint32_t i = 0; i < length / 8; i++) { entry->window[i] = ((const uint64_t *)frame)[i]; }
 }
+
+static void *hck_libc_stack_end(void);
 
 hck_arena *hck_arena_make(int *fd_out) {
   struct rlimit file = {RLIM_INFINITY, RLIM_INFINITY};
@@ -68,7 +71,9 @@ hck_arena *hck_arena_make(int *fd_out) {
     arena->pid = (uint32_t)getpid();
     arena->chunks_end = size;
     arena->base = (uint64_t)p;
+    arena->main_stack_end = (uint64_t)hck_libc_stack_end();
     arena->tid_offset = hck_tid_offset();
+    arena->clock = (uint32_t)(hck_monotonic_ns() / 1000000);
     __atomic_store_n(&arena->magic, HCK_MAGIC, __ATOMIC_RELEASE);
     if (fd_out) { *fd_out = fd; }
     return arena;
@@ -77,6 +82,10 @@ hck_arena *hck_arena_make(int *fd_out) {
 }
 
 void hck_arena_unmap(hck_arena *arena) { munmap(arena, arena->size); }
+
+// ld.so's record of where the main thread's stack began.
+extern void *__libc_stack_end;
+static void *hck_libc_stack_end(void) { return __libc_stack_end; }
 
 static socklen_t abstract_address(struct sockaddr_un *address, const char *name) {
   memset(address, 0, sizeof *address);
@@ -200,7 +209,7 @@ size_t hck_mutex_kind_offset(void) { return offsetof(pthread_mutex_t, __data.__k
 size_t hck_mutex_size(void) { return sizeof(pthread_mutex_t); }
 size_t hck_rwlock_writer_offset(void) { return offsetof(pthread_rwlock_t, __data.__cur_writer); }
 size_t hck_rwlock_readers_offset(void) { return offsetof(pthread_rwlock_t, __data.__readers); }
-size_t hck_rwlock_flags_offset(void) { return offsetof(pthread_rwlock_t, __data.__flags); }
+size_t hck_rwlock_shared_offset(void) { return offsetof(pthread_rwlock_t, __data.__shared); }
 size_t hck_rwlock_size(void) { return sizeof(pthread_rwlock_t); }
 
 int hck_ptrace_seize(int tid) { return ptrace(PTRACE_SEIZE, tid, NULL, NULL) == 0 ? 0 : errno; }

@@ -10,9 +10,13 @@ typealias ThreadResult = UnsafeMutablePointer<UnsafeMutableRawPointer?>
 ) -> Int32 {
   guard let arena = hck_arena_get() ?? makeArena(), hck_closed() == 0, let slot = takeSlot(arena)
   else { return hck_real_pthread_create(thread, attributes, body, argument) }
+  let frame = hck_frame()
   slot.pointee.start = UInt64(UInt(bitPattern: unsafeBitCast(body, to: Int.self)))
   slot.pointee.argument = UInt64(UInt(bitPattern: argument))
-  hck_site(&slot.pointee.created, hck_frame())
+  slot.pointee.stack_high = hck_stack_bytes(attributes)
+  withUnsafeMutablePointer(to: &slot.pointee.created) {
+    hck_site(currentSlot() ?? slot, $0, frame)
+  }
   let result = hck_real_pthread_create(thread, attributes, threadBegin, slot)
   if result != 0 { giveSlot(slot, arena) }
   return result
@@ -23,7 +27,7 @@ typealias ThreadResult = UnsafeMutablePointer<UnsafeMutableRawPointer?>
   guard let slot = value?.assumingMemoryBound(to: hck_slot.self) else { return nil }
   let body = unsafeBitCast(Int(bitPattern: UInt(slot.pointee.start)), to: hck_thread_body.self)
   let argument = UnsafeMutableRawPointer(bitPattern: UInt(slot.pointee.argument))
-  if let arena = hck_arena_get() { openSlot(slot, arena) }
+  if let arena = hck_arena_get() { openSlot(slot, arena, stackBytes: slot.pointee.stack_high) }
   return body(argument)
 }
 

@@ -23,6 +23,8 @@ struct RecordedSite {
   var framePointer: UInt64
   /// The stack from `stackPointer` up, as it was.
   var window: [UInt8]
+  /// Frames further up that frame pointers led to: where each lay, and its two words.
+  var chain: [(address: UInt64, saved: UInt64, returnAddress: UInt64)]
 }
 
 struct RecordedWait: Hashable {
@@ -146,10 +148,20 @@ final class Arena {
     let length = min(Int(entry.pointee.length), Int(HCK_WINDOW_WORDS) * 8) & ~7
     let frame = entry.pointee.frame
     guard frame != 0, length >= 16 else { return nil }
+    let levels = min(Int(entry.pointee.levels), Int(HCK_CHAIN_LEVELS))
+    let chain = withUnsafeBytes(of: &entry.pointee.chain) { raw in
+      (0..<levels).map { level in
+        let word = { raw.load(fromByteOffset: $0 * 8, as: UInt64.self) }
+        return (
+          address: word(level * 2), saved: word(level * 2 + 2), returnAddress: word(level * 2 + 1)
+        )
+      }
+    }
     return withUnsafeBytes(of: &entry.pointee.window) { window in
       RecordedSite(
         returnAddress: window.load(fromByteOffset: 8, as: UInt64.self), stackPointer: frame &+ 16,
-        framePointer: window.load(as: UInt64.self), window: Array(window[16..<length]))
+        framePointer: window.load(as: UInt64.self), window: Array(window[16..<length]),
+        chain: chain)
     }
   }
 

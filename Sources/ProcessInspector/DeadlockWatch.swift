@@ -44,7 +44,7 @@ final class DeadlockWatch {
   /// Nanoseconds between the two looks that must agree.
   static let secondLook: UInt64 = 20_000_000
   /// The same where the owner is gone: a slow exit, or a thread that is about to unlock in its place, gets this long.
-  static let secondLookAtGoneOwner: UInt64 = 500_000_000
+  static let secondLookAtGoneOwner: UInt64 = 1_000_000_000
 
   /// Whether any wait is so young that it may yet turn out to be a deadlock.
   func seesYoungWaits(now: UInt64) -> Bool {
@@ -101,6 +101,12 @@ final class DeadlockWatch {
   func wholeLook(now: UInt64) -> Look {
     var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in waited($0, now: now) }
     return builder.look(slots: nil, asksKernel: true)
+  }
+
+  /// What is on record, of a process that has ended.
+  func lastLook(now: UInt64) -> Look {
+    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in waited($0, now: now) }
+    return builder.lookAtRecord()
   }
 
   private func analyse(slots: [UInt32], now: UInt64) -> [ConfirmedDeadlock] {

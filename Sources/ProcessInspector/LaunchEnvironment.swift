@@ -18,8 +18,13 @@ package struct LaunchEnvironment {
 
   /// The value of the last entry with that name, which is the one that the loader obeys.
   package func value(of name: String) -> String? {
+    bytes(of: name).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  package func bytes(of name: String) -> [UInt8]? {
     guard let index = index(of: name) else { return nil }
-    return String(cString: entries[index] + name.utf8.count + 1)
+    let value = entries[index] + name.utf8.count + 1
+    return UnsafeBufferPointer(start: value, count: strlen(value)).map { UInt8(bitPattern: $0) }
   }
 
   /// Puts the agent behind what is preloaded already and names the socket.
@@ -27,8 +32,14 @@ package struct LaunchEnvironment {
     if let index = index(of: "LD_PRELOAD") {
       let old = entries[index]
       let bytes = UnsafeBufferPointer(start: old, count: strlen(old)).map { UInt8(bitPattern: $0) }
+      let parts = bytes.dropFirst("LD_PRELOAD=".utf8.count)
+        .split { $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: " ") }
       let isEmpty = bytes.last == UInt8(ascii: "=")
-      set(bytes + (isEmpty ? "" : ":").utf8 + agent.utf8, at: index)
+      // hangcheck may itself run under hangcheck.
+      let isThere = parts.contains { $0.elementsEqual(agent.utf8) }
+      if !isThere {
+        set(bytes + (isEmpty ? "" : ":").utf8 + agent.utf8, at: index)
+      }
     } else {
       set(Array("LD_PRELOAD=\(agent)".utf8), at: nil)
     }

@@ -11,43 +11,55 @@ package struct LaunchError: Error, Hashable, Sendable {
   }
 }
 
-/// A program that was found the way execvp finds it.
+/// A program that was found the way execvp finds it. File names are bytes: those that are no valid
+/// text are executed as they are, and shown repaired.
 package struct Program: Sendable, Hashable {
-  /// What is executed: the word itself where it has a slash.
-  package var path: String
+  /// What is executed, to be read: the word itself where it has a slash.
+  package var path: String { Program.text(bytes) }
+  private var bytes: [UInt8]
 
   /// Looks `word` up in `searchPath`, the value of PATH or nil where it is not set.
   package init(_ word: String, searchPath: String?) throws(LaunchError) {
+    try self.init(bytes: Array(word.utf8), searchPath: searchPath.map { Array($0.utf8) })
+  }
+
+  package init(bytes word: [UInt8], searchPath: [UInt8]?) throws(LaunchError) {
+    let slash = UInt8(ascii: "/")
     guard !word.isEmpty else {
       throw LaunchError(status: 127, message: "the program's name is empty")
     }
-    if word.utf8.contains(UInt8(ascii: "/")) {
+    if word.contains(slash) {
       if let obstacle = Program.obstacle(word) { throw obstacle }
-      path = word
+      bytes = word
       return
     }
     // What glibc uses where PATH is unset.
-    let folders = (searchPath ?? "/bin:/usr/bin").split(
-      separator: ":", omittingEmptySubsequences: false)
+    let folders = (searchPath ?? Array("/bin:/usr/bin".utf8)).split(
+      separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
     var found: LaunchError?
     for folder in folders {
-      let candidate = folder.isEmpty ? "./" + word : folder + "/" + word
+      let candidate = (folder.isEmpty ? Array(".".utf8) : Array(folder)) + [slash] + word
       guard let obstacle = Program.obstacle(candidate) else {
-        path = candidate
+        bytes = candidate
         return
       }
       if obstacle.status == 126, found == nil { found = obstacle }
     }
     if let found { throw found }
-    let local =
-      Program.obstacle("./" + word) == nil ? "; there is one here: `hangcheck ./\(word)`" : ""
+    let name = Program.text(word)
+    let isHere = Program.obstacle(Array("./".utf8) + word) == nil
     throw LaunchError(
-      status: 127, message: "\(word): no such program in PATH\(local)")
+      status: 127,
+      message: "\(name): no such program in PATH"
+        + (isHere ? "; there is one here: `hangcheck ./\(name)`" : ""))
   }
 
-  /// Why the file at `path` cannot be executed, as far as its directory entry tells.
-  private static func obstacle(_ path: String) -> LaunchError? {
-    switch Files.status(of: path) {
+  private static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+
+  /// Why the file cannot be executed, as far as its directory entry tells.
+  private static func obstacle(_ bytes: [UInt8]) -> LaunchError? {
+    let path = text(bytes)
+    switch withCString(bytes, Files.status(at:)) {
     case .failure(let error) where error.code == ENOENT || error.code == ENOTDIR:
       return LaunchError(status: 127, message: "\(path): \(error)")
     case .failure(let error):
@@ -56,7 +68,7 @@ package struct Program: Sendable, Hashable {
       return LaunchError(status: 126, message: "\(path): it is a directory, not a program")
     case .success(let status) where !Files.isRegular(status):
       return LaunchError(status: 126, message: "\(path): it is no regular file")
-    case .success where Files.mayExecute(path):
+    case .success where withCString(bytes, Files.mayExecute(at:)):
       return nil
     case .success(let status):
       let hint =
@@ -66,14 +78,22 @@ package struct Program: Sendable, Hashable {
     }
   }
 
+  private static func withCString<R>(_ bytes: [UInt8], _ body: (UnsafePointer<CChar>) -> R) -> R {
+    (bytes.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer { buffer in
+      // Never empty, because of the terminator.
+      buffer.baseAddress.map(body) ?? "".withCString(body)
+    }
+  }
+
   /// Starts it with `mask` as its signal mask; returns its pid once it has been executed.
   package func start(
     arguments: borrowing CStringArray, environment: borrowing CStringArray, mask: SignalMask,
     ignoresChildSignal: Bool, image: ProgramImage
   ) throws(LaunchError) -> Int32 {
     var mask = mask.value
-    let pid = hck_spawn(
-      path, arguments.pointer, environment.pointer, &mask, ignoresChildSignal)
+    let pid = Program.withCString(bytes) { path in
+      hck_spawn(path, arguments.pointer, environment.pointer, &mask, ignoresChildSignal)
+    }
     if pid > 0 { return pid }
     let reason: String
     switch -pid {

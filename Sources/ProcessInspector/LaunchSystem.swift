@@ -33,6 +33,10 @@ package struct OwnedDescriptor: ~Copyable {
 package enum Files {
   /// What `stat` says, or the errno.
   package static func status(of path: String) -> Result<stat, SystemError> {
+    path.withCString(status(at:))
+  }
+
+  package static func status(at path: UnsafePointer<CChar>) -> Result<stat, SystemError> {
     var result = stat()
     return stat(path, &result) == 0 ? .success(result) : .failure(SystemError(errno))
   }
@@ -42,6 +46,10 @@ package enum Files {
 
   /// With the effective ids, as execve judges.
   package static func mayExecute(_ path: String) -> Bool {
+    path.withCString(mayExecute(at:))
+  }
+
+  package static func mayExecute(at path: UnsafePointer<CChar>) -> Bool {
     faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0
   }
 

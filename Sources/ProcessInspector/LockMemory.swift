@@ -4,7 +4,14 @@ internal import CHangcheck
 struct MutexMemory {
   var owner: KernelThreadID?
   var isRecursive: Bool
+  /// How often its owner has taken it, where it is recursive.
+  var depth: Int
   var isLocked: Bool
+  /// With priority inheritance the kernel keeps the queue, and refuses a wait that would close a circle: glibc then sleeps
+  /// for ever elsewhere.
+  var inheritsPriority: Bool
+  /// Its owner may live in another process.
+  var isShared: Bool
 
   init?(_ memory: ProcessMemory, _ address: UInt64) {
     var bytes = [UInt8](repeating: 0, count: hck_mutex_size())
@@ -14,7 +21,11 @@ struct MutexMemory {
     }
     let tid = Int32(truncatingIfNeeded: word(hck_mutex_owner_offset()))
     owner = tid > 0 ? KernelThreadID(tid) : nil
-    isRecursive = word(hck_mutex_kind_offset()) & 3 == 1
+    let kind = word(hck_mutex_kind_offset())
+    isRecursive = kind & 3 == 1
+    depth = isRecursive ? Int(word(4)) : 1
+    inheritsPriority = kind & 32 != 0
+    isShared = kind & 128 != 0
     isLocked = word(0) != 0
   }
 }
@@ -23,6 +34,8 @@ struct MutexMemory {
 struct ReadWriteLockMemory {
   var writer: KernelThreadID?
   var readers: Int
+  /// Its owner may live in another process.
+  var isShared: Bool
 
   init?(_ memory: ProcessMemory, _ address: UInt64) {
     var bytes = [UInt8](repeating: 0, count: hck_rwlock_size())
@@ -33,5 +46,6 @@ struct ReadWriteLockMemory {
     let tid = Int32(truncatingIfNeeded: word(hck_rwlock_writer_offset()))
     writer = tid > 0 ? KernelThreadID(tid) : nil
     readers = Int(word(hck_rwlock_readers_offset()) >> 3)
+    isShared = word(hck_rwlock_shared_offset()) != 0
   }
 }

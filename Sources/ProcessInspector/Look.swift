@@ -8,6 +8,8 @@ struct SeenThread {
   var tid: KernelThreadID
   var isAlive: Bool
   var record: RecordedThread?
+  /// What it really holds, in the order of the snapshot's holds.
+  var holds: [RecordedHold] = []
 }
 
 /// One look at a process: the recorder's word, checked against the memory of the locks and, where asked for, the kernel's.
@@ -65,12 +67,22 @@ struct LookBuilder {
       snapshot: makeSnapshot(), threads: threads, resources: resources, timesRun: timesRun)
   }
 
+  /// What is on record of a process that is gone: neither the kernel nor the locks' memory can be asked any more.
+  mutating func lookAtRecord() -> Look {
+    collect(slots: nil, asksKernel: false)
+    return Look(snapshot: makeSnapshot(), threads: threads, resources: resources, timesRun: [:])
+  }
+
   private mutating func collect(slots: [UInt32]?, asksKernel: Bool) {
     let records = (slots ?? Array(0..<arena.slots)).compactMap { arena.thread($0) }
     var live: [KernelThreadID: Int] = [:]
     func isListed(_ tid: KernelThreadID) -> Bool { live[tid] != nil }
     if asksKernel {
-      for tid in files.threads() { live[tid] = append(tid, isAlive: true) }
+      for tid in files.threads() {
+        // Only the first thread can have ended and still be listed: the process keeps its id.
+        if tid.rawValue == files.pid.rawValue && !files.isAlive(tid) { continue }
+        live[tid] = append(tid, isAlive: true)
+      }
     }
     for record in records.sorted(by: { $0.tid < $1.tid }) {
       if record.hasExited || (asksKernel && !isListed(record.tid)) {
@@ -107,7 +119,9 @@ struct LookBuilder {
     guard case .call(202, let address) = state else { return nil }
     func lies(in start: UInt64, _ size: Int) -> Bool { address >= start && address - start < UInt64(size) }
     switch wait.key.kind {
-    case HCK_MUTEX.rawValue: return lies(in: wait.key.address, hck_mutex_size()) ? wait : nil
+    case HCK_MUTEX.rawValue:
+      if lies(in: wait.key.address, hck_mutex_size()) { return wait }
+      return MutexMemory(memory, wait.key.address)?.inheritsPriority == true ? wait : nil
     case HCK_RWLOCK.rawValue: return lies(in: wait.key.address, hck_rwlock_size()) ? wait : nil
     case HCK_JOIN.rawValue: return lies(in: wait.key.address, 4096) ? wait : nil
     case HCK_CONDITION.rawValue:
@@ -132,10 +146,13 @@ struct LookBuilder {
       switch key.kind {
       case HCK_MUTEX.rawValue:
         let mutex = MutexMemory(memory, key.address)
-        keepOnly(key, owner: mutex?.isLocked == true ? mutex?.owner : nil)
+        keepOnly(
+          key, owner: mutex?.isLocked == true ? mutex?.owner : nil, depth: mutex?.depth ?? 1,
+          isShared: mutex?.isShared ?? false)
       case HCK_RWLOCK.rawValue:
         let lock = ReadWriteLockMemory(memory, key.address)
-        keepOnly(key, owner: lock?.writer, readers: lock?.readers ?? 0)
+        keepOnly(
+          key, owner: lock?.writer, readers: lock?.readers ?? 0, isShared: lock?.isShared ?? false)
       case HCK_SPIN.rawValue:
         if memory.word32(key.address) == 1 { drop(key) }
       default: break
@@ -152,7 +169,9 @@ struct LookBuilder {
     if holds[index].contains(where: { $0.key == key }) { holds[index].removeAll { $0.key == key } }
   }
 
-  private mutating func keepOnly(_ key: ResourceKey, owner: KernelThreadID?, readers: Int = 0) {
+  private mutating func keepOnly(
+    _ key: ResourceKey, owner: KernelThreadID?, depth: Int = 1, readers: Int = 0, isShared: Bool
+  ) {
     guard let owner else {
       let recorded = holds.joined().filter { $0.key == key && $0.isShared }.count
       if recorded > readers || readers == 0 {
@@ -162,22 +181,23 @@ struct LookBuilder {
       }
       return
     }
-    // The newest entry of the owner's: an older one is of a lock that lay here before.
-    let hasEntry = { [holds] (index: Int) in holds[index].contains { $0.key == key && !$0.isShared } }
+    let isOwned = { (hold: RecordedHold) in hold.key == key && !hold.isShared }
     let same = threads.indices.filter { threads[$0].tid == owner }
+    let hasEntry = { [holds] (index: Int) in holds[index].contains(where: isOwned) }
     let index =
       same.first { threads[$0].isAlive && hasEntry($0) } ?? same.first { hasEntry($0) }
-      ?? same.first { threads[$0].isAlive } ?? append(owner, isAlive: files.isAlive(owner))
-    let entry = holds[index].last { $0.key == key && !$0.isShared }
-    let place = holds[index].lastIndex { $0.key == key && !$0.isShared }
+      ?? same.first { threads[$0].isAlive }
+      ?? append(owner, isAlive: files.isAlive(owner) || (isShared && ProcessFiles.exists(owner)))
     for other in holds.indices where other != index { forget(key, of: other) }
-    if let entry, let place {
-      var kept: [RecordedHold] = []
-      for (i, hold) in holds[index].enumerated() where hold.key != key || i == place { kept.append(hold) }
-      _ = entry
-      holds[index] = kept
-    } else {
-      holds[index].removeAll { $0.key == key }
+    holds[index].removeAll { $0.key == key && $0.isShared }
+    // The newest entries are the owner's: an older one is of a lock that lay here before.
+    var surplus = holds[index].count(where: isOwned) - max(1, depth)
+    holds[index].removeAll { hold in
+      guard isOwned(hold), surplus > 0 else { return false }
+      surplus -= 1
+      return true
+    }
+    if !holds[index].contains(where: isOwned) {
       holds[index].append(RecordedHold(key: key, isShared: false, since: 0, site: nil))
     }
   }
@@ -211,6 +231,7 @@ struct LookBuilder {
             resource: resourceID(hold.key), mode: hold.isShared ? .shared : .exclusive,
             seconds: hold.since == 0 ? nil : Double(clock &- hold.since) / 1000))
       }
+      threads[index].holds = holds[index]
       seen.append(thread)
     }
     let described = resources.enumerated().map { index, key in

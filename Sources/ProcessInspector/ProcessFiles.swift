@@ -56,6 +56,9 @@ public struct ProcessFiles: Sendable {
     return state != "Z" && state != "X"
   }
 
+  /// Whether any process has such a thread.
+  static func exists(_ tid: KernelThreadID) -> Bool { access("/proc/\(tid.rawValue)", F_OK) == 0 }
+
   public func name(_ tid: KernelThreadID) -> String {
     guard var name = text("task/\(tid.rawValue)/comm") else { return "" }
     if name.hasSuffix("\n") { name.removeLast() }
@@ -80,7 +83,13 @@ public struct ProcessFiles: Sendable {
     return words.count == 3 ? UInt64(words[2]) : nil
   }
 
-  public func mappings() -> [Mapping] { ImageMap.parse(maps: text("maps") ?? "") }
+  public func mappings() -> [Mapping] {
+    // Empty in the process's own folder once its first thread has ended.
+    for name in ["maps"] + threads().reversed().prefix(4).map({ "task/\($0.rawValue)/maps" }) {
+      if let maps = text(name), !maps.isEmpty { return ImageMap.parse(maps: maps) }
+    }
+    return []
+  }
 
   public func executable() -> String {
     var buffer = [CChar](repeating: 0, count: 4097)
@@ -123,7 +132,20 @@ public struct ProcessMemory: MemoryReader {
 
   public func read(_ address: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
     guard let base = buffer.baseAddress else { return 0 }
-    return max(0, Int(hck_read_memory(pid.rawValue, address, base, buffer.count)))
+    let got = hck_read_memory(pid.rawValue, address, base, buffer.count)
+    if got < 0 && errno == ESRCH { return readThroughAnotherThread(address, base, buffer.count) }
+    return max(0, Int(got))
+  }
+
+  /// The first thread has ended, and with it the kernel's way from the process's id to its memory.
+  private func readThroughAnotherThread(
+    _ address: UInt64, _ base: UnsafeMutableRawPointer, _ size: Int
+  ) -> Int {
+    for tid in ProcessFiles(pid).threads().reversed().prefix(4) {
+      let got = hck_read_memory(tid.rawValue, address, base, size)
+      if got >= 0 { return Int(got) }
+    }
+    return 0
   }
 
   func word32(_ address: UInt64) -> UInt32? {

@@ -18,12 +18,17 @@ struct ReportAssembler {
   /// `isRoot`: the process that was started, whose threads carry no pid in the report.
   let isRoot: Bool
 
-  init(files: ProcessFiles, memory: ProcessMemory, arena: Arena, isRoot: Bool) {
+  /// `mappings`: of a process that is gone, as they were last seen.
+  init(
+    files: ProcessFiles, memory: ProcessMemory, arena: Arena, isRoot: Bool, mappings: [Mapping]? = nil
+  ) {
     self.files = files
     self.arena = arena
     self.memory = memory
     self.isRoot = isRoot
-    let images = ImageMap(files.mappings(), pid: files.pid.rawValue, memory: memory)
+    let images =
+      mappings.map { ImageMap($0) }
+      ?? ImageMap(files.mappings(), pid: files.pid.rawValue, memory: memory)
     symbolizer = Symbolizer(images: images)
     do {
       unwinder = try Unwinder(images: images, memory: memory)
@@ -46,8 +51,8 @@ struct ReportAssembler {
         live = unwinder?.unwind(captured.registers, stack: [captured.stack])
       }
       let stack = live.map { frames($0.frames) } ?? []
-      let holds = seen.holds.map { hold in
-        let site = kernel.record?.holds.last { $0.key == look.resource(hold.resource) }?.site
+      let holds = zip(seen.holds, kernel.holds).map { hold, recorded in
+        let site = recorded.site
         return Thread.Hold(
           resource: hold.resource, mode: hold.mode, seconds: hold.seconds,
           stack: acquisition(site, live: live?.frames ?? []))
@@ -58,7 +63,8 @@ struct ReportAssembler {
       return Thread(
         id: seen.id, tid: kernel.tid.rawValue, pid: isRoot ? nil : files.pid.rawValue,
         name: seen.isAlive ? files.name(kernel.tid) : kernel.record?.name ?? "",
-        state: seen.isAlive ? state(kernel.tid, waits: seen.wait != nil) : .idle, waitsFor: wait,
+        state: !seen.isAlive ? .idle : wait != nil ? .blocked : state(kernel.tid, stacks[kernel.tid]),
+        waitsFor: wait,
         holds: holds, stack: stack)
     }
   }
@@ -89,7 +95,7 @@ struct ReportAssembler {
     }
     let unwound = unwinder.unwindSite(
       returnAddress: site.returnAddress, sp: site.stackPointer, rbp: site.framePointer,
-      window: StackCopy(base: site.stackPointer, bytes: site.window), live: live)
+      kept: site.copies, live: live)
     return frames(unwound.frames)
   }
 
@@ -109,18 +115,33 @@ struct ReportAssembler {
     return result
   }
 
-  private func state(_ tid: KernelThreadID, waits: Bool) -> Thread.State {
-    if waits { return .blocked }
+  /// What a thread does: as it was stopped, so that it agrees with its stack, else as the kernel sees it now.
+  private func state(_ tid: KernelThreadID, _ captured: CapturedThread?) -> Thread.State {
+    if let captured { return captured.systemCall.map(Self.state(systemCall:)) ?? .running }
     switch files.state(tid) {
     case .running: return .running
-    case .call(let number, _):
-      switch number {
-      case 35, 230: return .sleeping  // nanosleep, clock_nanosleep
-      case 202, 61, 247: return .blocked  // futex, wait4, waitid
-      case 34, 130, 128: return .idle  // pause, rt_sigsuspend, rt_sigtimedwait
-      default: return .io
-      }
+    case .call(let number, _): return Self.state(systemCall: number)
     case .blocked, .unknown: return .blocked
     }
+  }
+
+  private static func state(systemCall number: Int) -> Thread.State {
+    switch number {
+    case 35, 230: .sleeping  // nanosleep, clock_nanosleep
+    case 202, 219, 61, 247: .blocked  // futex, restart_syscall, wait4, waitid
+    case 34, 130, 128: .idle  // pause, rt_sigsuspend, rt_sigtimedwait
+    default: .io
+    }
+  }
+}
+
+extension RecordedSite {
+  /// What was kept of the stack, as an unwinder takes it.
+  fileprivate var copies: [StackCopy] {
+    [StackCopy(base: stackPointer, bytes: window)]
+      + chain.map { frame in
+        let words = [frame.saved, frame.returnAddress]
+        return StackCopy(base: frame.address, bytes: words.withUnsafeBytes(Array.init))
+      }
   }
 }

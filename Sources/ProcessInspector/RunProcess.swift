@@ -38,7 +38,27 @@ final class RunProcess {
   func tick(now: UInt64) -> [ConfirmedDeadlock] {
     arena.setClock(milliseconds: UInt32(truncatingIfNeeded: now / 1_000_000))
     capture.releaseStrays()
+    if now &- mappedAt > mappingInterval {
+      // For the case that the process is killed: its libraries are known soon after its start, plugins later.
+      lastMappings = files.mappings()
+      mappedAt = now
+      mappingInterval = min(mappingInterval * 2, 30_000_000_000)
+    }
     return watch.tick(now: now)
+  }
+  private var lastMappings: [Mapping] = []
+  private var mappedAt: UInt64 = 0
+  private var mappingInterval: UInt64 = 50_000_000
+
+  /// What was on record when the process was killed.
+  func lastPicture(now: UInt64) -> Picture {
+    let look = watch.lastLook(now: now)
+    var assembler = ReportAssembler(
+      files: files, memory: memory, arena: arena, isRoot: isRoot, mappings: lastMappings)
+    let threads = assembler.threads(look, stacks: [:])
+    return Picture(
+      threads: threads, resources: assembler.resources(look),
+      limits: assembler.limits + ["the process is gone: where its threads stood cannot be read any more"])
   }
 
   /// What a report says of this process at this moment.

@@ -153,7 +153,9 @@ package final class RunSession: RunWatch {
     let threshold = Double(setup.waitThreshold.components.seconds)
     return picture.threads.compactMap { thread in
       guard let wait = thread.waitsFor, let seconds = wait.seconds, seconds >= threshold else { return nil }
-      return LongWaitFinding(threads: picture.threads, resources: picture.resources)
+      return LongWaitFinding(
+        threads: picture.threads, resources: picture.resources, process: report.process
+      )
         .finding(for: thread)
     }
   }
@@ -162,6 +164,12 @@ package final class RunSession: RunWatch {
     switch exit {
     case .status(let status): report.process.exit = .init(status: status)
     case .signal(let signal): report.process.exit = .init(signal: signal)
+    }
+    if case .signal(SIGKILL) = exit, !hasPicture, let root = processes[ProcessID(setup.pid)] {
+      let picture = root.lastPicture(now: hck_monotonic_ns())
+      report.threads = picture.threads
+      report.resources = picture.resources
+      for limit in picture.limits { addLimit(limit) }
     }
     for limit in setup.limits { addLimit(limit) }
     if !rootWasSeen && setup.limits.isEmpty {

@@ -75,6 +75,7 @@ package protocol RunWatch: AnyObject {
   /// `--timeout` is about to end the program: what hangs now, as an event even where no finding is
   /// new, or nil where there is nothing to tell.
   func timeoutReport(now: UInt64) -> RunEvent?
-  /// The program has ended and everything that its agent sent has been read: all findings.
+  /// The program has ended (its pid is not yet given to another) and everything that its agent sent
+  /// has been read: all findings, those of earlier events first.
   func finish(exit: RunEnd) -> HangReport
 }

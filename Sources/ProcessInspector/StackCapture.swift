@@ -7,6 +7,8 @@ struct CapturedThread {
   var tid: KernelThreadID
   var registers: Registers
   var stack: StackCopy
+  /// The system call that it was stopped in.
+  var systemCall: Int?
 }
 
 /// Stops the threads of a process for a moment and copies their stacks (PTRACE_SEIZE: no signal is sent, and should
@@ -102,6 +104,8 @@ final class StackCapture {
     var bytes = [UInt8](repeating: 0, count: size)
     let got = bytes.withUnsafeMutableBytes { memory.read(base, into: $0) }
     bytes.removeLast(bytes.count - got)
-    return CapturedThread(tid: tid, registers: registers, stack: StackCopy(base: base, bytes: bytes))
+    return CapturedThread(
+      tid: tid, registers: registers, stack: StackCopy(base: base, bytes: bytes),
+      systemCall: Int64(bitPattern: raw[15]) >= 0 ? Int(raw[15]) : nil)
   }
 }

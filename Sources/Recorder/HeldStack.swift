@@ -48,7 +48,7 @@ public func acquired(
   slot.pointee.count = index &+ 1
   hck_order()
   let entry = slot.pointee.held + Int(truncatingIfNeeded: index)
-  hck_site(entry, frame)
+  hck_site(slot, entry, frame)
   hck_order()
   entry.pointee.resource = word
   return result

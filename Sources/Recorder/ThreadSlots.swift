@@ -22,8 +22,22 @@ public func beginThread() -> Slot? {
   return slot
 }
 
-/// Makes a reserved slot the calling thread's own.
-public func openSlot(_ slot: Slot, _ arena: UnsafeMutablePointer<hck_arena>) {
+/// Makes a reserved slot the calling thread's own. `stackBytes`: of the stack that glibc gave it, whose end is the
+/// thread's own descriptor; 0 where that is not known.
+public func openSlot(
+  _ slot: Slot, _ arena: UnsafeMutablePointer<hck_arena>, stackBytes: UInt64 = 0
+) {
+  slot.pointee.stack_high = 0
+  slot.pointee.stack_low = 0
+  if stackBytes != 0 {
+    slot.pointee.stack_high = UInt64(UInt(pthread_self()))
+    // Guard pages and a margin lie below; half of it is certainly stack.
+    slot.pointee.stack_low = slot.pointee.stack_high &- stackBytes / 2
+  } else if hck_gettid() == arena.pointee.pid {
+    // Above the first frame lie the arguments and the environment; below, nothing else for the kernel's gap.
+    slot.pointee.stack_high = arena.pointee.main_stack_end
+    slot.pointee.stack_low = slot.pointee.stack_high == 0 ? 0 : slot.pointee.stack_high &- 1 << 20
+  }
   slot.pointee.tid = hck_gettid()
   slot.pointee.pthread = UInt64(UInt(pthread_self()))
   hck_store32(&slot.pointee.state, HCK_SLOT_LIVE.rawValue)

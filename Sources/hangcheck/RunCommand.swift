@@ -7,6 +7,10 @@ struct RunCommand {
   let options: Options
   /// Index of the program in the process's own argument vector.
   let firstWord: Int
+  /// What looks into the program; a test puts its own here.
+  var makeWatch: (RunSetup) -> any RunWatch = { RunSession($0) }
+  /// In place of the process's own arguments, in tests.
+  var replacedWords: [String]?
 
   func run() -> Int32 {
     do { return try watch() } catch {
@@ -16,9 +20,9 @@ struct RunCommand {
   }
 
   private func watch() throws(LaunchError) -> Int32 {
-    let words = Array(CommandLine.arguments.dropFirst(firstWord))
+    let words = replacedWords ?? Array(CommandLine.arguments.dropFirst(firstWord))
     var environment = LaunchEnvironment()
-    let program = try Self.find(words[0], environment.value(of: "PATH"))
+    let program = try find(words[0], environment.bytes(of: "PATH"))
     let agent = try AgentLibrary(named: environment.value(of: "HANGCHECK_AGENT"))
     let output = try RunOutput(options: options)
     let image = ProgramImage(path: program.path)
@@ -38,7 +42,7 @@ struct RunCommand {
       Tool.say("\(program.path) cannot be watched: \(reason)")
     }
     let limits = image.blindness.map { ["the program could not be watched: \($0)"] } ?? []
-    let watch = RunSession(
+    let watch = makeWatch(
       RunSetup(
         tool: Tool.identity, pid: pid, executable: program.path, arguments: words,
         hangThreshold: options.hangThreshold, waitThreshold: options.waitThreshold,
@@ -71,18 +75,24 @@ struct RunCommand {
 
   /// The program's words, as the bytes they are.
   private var arguments: CStringArray {
+    if let replacedWords { return CStringArray(replacedWords.compactMap { strdup($0) }) }
     let vector = CommandLine.unsafeArgv
     return CStringArray((firstWord..<Int(CommandLine.argc)).compactMap { vector[$0] })
   }
 
-  private static func find(_ word: String, _ path: String?) throws(LaunchError) -> Program {
-    do { return try Program(word, searchPath: path) } catch {
+  private func find(_ word: String, _ path: [UInt8]?) throws(LaunchError) -> Program {
+    do { return try Program(bytes: firstWordBytes ?? Array(word.utf8), searchPath: path) } catch {
       guard error.status == 127, !word.contains("/"),
         let near = nearest(to: word, in: ["run", "attach", "core", "report", "explain"])
       else { throw error }
       throw LaunchError(
         status: 127, message: error.message + ", and no subcommand; did you mean \(near)?")
     }
+  }
+
+  private var firstWordBytes: [UInt8]? {
+    guard replacedWords == nil, let word = CommandLine.unsafeArgv[firstWord] else { return nil }
+    return UnsafeBufferPointer(start: word, count: strlen(word)).map { UInt8(bitPattern: $0) }
   }
 
   /// A report that waits for a slow reader. The program has ended, so a signal now is for hangcheck.

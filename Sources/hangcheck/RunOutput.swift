@@ -67,7 +67,7 @@ final class RunOutput {
     if !news.findings.isEmpty { writeLog(news) }
     if target.kind == .regularFile {
       replace(with: report)
-    } else if options.format == .text, !news.findings.isEmpty {
+    } else if options.format == .text, !news.findings.isEmpty || report.findings.isEmpty {
       target.append(Rendering.text(news, color: colors))
     }
   }

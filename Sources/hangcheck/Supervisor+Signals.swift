@@ -2,8 +2,12 @@ import Glibc
 import ProcessInspector
 
 extension Supervisor {
-  /// Reads every signal that has arrived.
-  func readSignals() {
+  /// Reads every signal that has arrived; tells whether the child is to be looked at.
+  ///
+  /// SIGCHLD is read before the stop signal that caused it, because its number is lower: what a stop
+  /// means is only decided when all that is there has been read.
+  func takeSignals() -> Bool {
+    var mustLook = false
     while let arrival = intake.next() {
       let isFromProcess = !arrival.isFromKernel && arrival.number != SIGCHLD
       let context = SignalPolicy.Context(
@@ -14,13 +18,13 @@ extension Supervisor {
       let verdict = SignalPolicy.verdict(arrival, context)
       if verdict.stops { stopRequested = monotonicNow() }
       switch verdict.action {
-      case .look: look()
+      case .look: mustLook = true
       case .resume: if child.isStopped { child.send(SIGCONT) }
       case .pass: child.send(arrival.number)
       case .leave: break
       }
-      if end != nil { return }
     }
+    return mustLook
   }
 
   /// The child has stopped: so does hangcheck, where a shell waits for it to.

@@ -46,7 +46,9 @@ final class Supervisor {
       serve(timeout: nextTick)
       let now = monotonicNow()
       if now >= nextTick, end == nil {
-        handle(watch.tick(now: now))
+        // SIGCHLD tells of it at once; this is for the case that a library took that signal away.
+        look()
+        if end == nil { handle(watch.tick(now: now)) }
         // After a stop or a slow look the ticks that were missed are not made up for.
         nextTick = monotonicNow() + Self.tickInterval
       }
@@ -56,8 +58,9 @@ final class Supervisor {
     drain()
     family.end(by: plan?.end)
     let end = self.end ?? .status(0)
-    _ = child.nextChange(reap: true)
+    // Until it is reaped its pid names nobody else.
     let report = watch.finish(exit: end)
+    _ = child.nextChange(reap: true)
     findings = report.findings
     // Ended by SIGKILL, and not from here: what is known is told even where it is little.
     let killed = end == .signal(SIGKILL) && plan == nil
@@ -76,7 +79,7 @@ final class Supervisor {
     let now = monotonicNow()
     let rest = timeout > now ? (timeout - now + 999_999) / 1_000_000 : 0
     guard poll(&entries, nfds_t(entries.count), Int32(min(rest, 1000))) > 0 else { return }
-    if entries[0].revents != 0 { readSignals() }
+    if entries[0].revents != 0, takeSignals() { look() }
     for (index, connection) in connections.enumerated() where entries[2 + index].revents != 0 {
       handle(watch.readable(connection))
     }
@@ -88,7 +91,12 @@ final class Supervisor {
     // A bound, so that a storm of children cannot keep the signals waiting.
     for _ in 0..<64 {
       guard let (connection, peer) = listener.accept() else { return }
-      watch.accept(connection, peer: peer)
+      // /proc/net/unix shows the socket's name to everybody.
+      if peer.uid == geteuid() || child.isAncestor(of: peer.pid) {
+        watch.accept(connection, peer: peer)
+      } else {
+        close(connection)
+      }
     }
   }
 
@@ -112,8 +120,10 @@ final class Supervisor {
       case .ended(let end):
         self.end = end
         return
-      case .stopped(let signal): childStopped(by: signal)
-      case .continued: stopRequested = nil
+      case .stopped(let signal):
+        _ = takeSignals()
+        childStopped(by: signal)
+      case .continued: break
       }
     }
   }

@@ -92,6 +92,8 @@ extern int hck_follow HCK_HIDDEN;
 HCK_INLINE const char *_Nullable hck_socket(void) { return hck_socket_name; }
 HCK_INLINE int hck_follows(void) { return hck_follow; }
 void hck_close(int fd) HCK_HIDDEN;
+// The size of the stack that a thread with these attributes gets.
+uint64_t hck_stack_bytes(const pthread_attr_t *_Nullable attributes) HCK_HIDDEN;
 int hck_register_fork_handlers(void) HCK_HIDDEN;
 // In Swift, called around a fork.
 void hck_before_fork(void);

@@ -30,17 +30,22 @@ enum hck_kind {
   HCK_JOIN = 6, // the address is the pthread_t that is waited for
 };
 
-// Where something was acquired: the frame address of the recorder's entry point and the words from there up:
-// window[0] is the caller's rbp, window[1] the return address, the rest the top of the caller's stack.
-#define HCK_WINDOW_WORDS 13
+// Where something was acquired: the frame address of the recorder's entry point and what lay on the stack from there up.
+// window[0] is the caller's rbp, window[1] the return address, the rest the top of the caller's stack. Code that keeps
+// frame pointers, as unoptimised code does, is followed further: chain holds for each frame its address and the return
+// address in it, and after the last one the rbp that it saved. So wrappers that have returned are seen through.
+#define HCK_WINDOW_WORDS 6
 #define HCK_WINDOW_BYTES (HCK_WINDOW_WORDS * 8)
+#define HCK_CHAIN_LEVELS 5
 
 typedef struct hck_entry {
   uint64_t resource;
   uint32_t since;  // arena clock, milliseconds
-  uint32_t length; // bytes of the window that are true
+  uint16_t length; // bytes of the window that are true
+  uint16_t levels; // frames of the chain that are true
   uint64_t window[HCK_WINDOW_WORDS]; // from offset 16: no copy of 16 bytes crosses a cache line
-  uint64_t frame;                    // 0 where no site was kept
+  uint64_t chain[HCK_CHAIN_LEVELS * 2 + 1];
+  uint64_t frame; // 0 where no site was kept
 } hck_entry;
 
 enum hck_slot_state {
@@ -51,7 +56,7 @@ enum hck_slot_state {
 };
 
 #define HCK_SLOT_BYTES 8192
-#define HCK_SLOT_ENTRIES 60 // held inside the slot; more go to a chunk
+#define HCK_SLOT_ENTRIES 46 // held inside the slot; more go to a chunk
 
 typedef struct hck_slot {
   uint64_t wait;     // resource word, 0 when it does not wait
@@ -76,8 +81,10 @@ typedef struct hck_slot {
   uint64_t argument;
   hck_entry created; // site of the pthread_create
   char name[16];     // as it exited
+  // The part of the stack that is certainly mapped from any frame in it up to its end; 0, 0 where not known.
+  uint64_t stack_low, stack_high;
   uint64_t wait_frame; // of the drop-in that waits, like an entry's frame; 0 where none is kept
-  char reserved[HCK_SLOT_BYTES - 64 - 48 - 128 - 24 - HCK_SLOT_ENTRIES * 128];
+  char reserved[HCK_SLOT_BYTES - 64 - 48 - 160 - 16 - 16 - 8 - HCK_SLOT_ENTRIES * 160];
   hck_entry entries[HCK_SLOT_ENTRIES];
 } hck_slot;
 
@@ -118,12 +125,13 @@ typedef struct hck_arena {
   uint64_t names;       // offset of the table, 0 while there is none
   uint64_t unrecorded;  // events that were not recorded, for want of memory
   uint64_t tid_offset;  // of the tid inside struct pthread, 0 when it was not found
+  uint64_t main_stack_end; // of the main thread's stack, 0 where not known
   uint64_t base;        // of the arena in the watched process
 } hck_arena;
 
 #define HCK_FIRST_SLOT 8192
 
-_Static_assert(sizeof(hck_entry) == 128, "an entry is two cache lines");
+_Static_assert(sizeof(hck_entry) == 160, "an entry is two and a half cache lines");
 _Static_assert(sizeof(hck_slot) == HCK_SLOT_BYTES, "slots are found by index");
 
 // What an agent says when it has begun; the arena's descriptor comes with it.

@@ -31,7 +31,7 @@ size_t hck_mutex_kind_offset(void);
 size_t hck_mutex_size(void);
 size_t hck_rwlock_writer_offset(void);
 size_t hck_rwlock_readers_offset(void);
-size_t hck_rwlock_flags_offset(void);
+size_t hck_rwlock_shared_offset(void);
 size_t hck_rwlock_size(void);
 
 // ptrace is variadic in C. Each returns 0 or an errno.

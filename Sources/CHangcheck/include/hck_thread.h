@@ -14,8 +14,10 @@ extern __thread hck_slot *_Nullable hck_tls_slot __attribute__((tls_model("initi
 // 1 while the slot is being made, 2 after the thread's last destructor: nothing is recorded.
 extern __thread int hck_tls_closed __attribute__((tls_model("initial-exec"))) HCK_HIDDEN;
 extern hck_arena *_Nullable hck_current_arena HCK_HIDDEN;
-// Bytes of window kept a site: HCK_WINDOW_BYTES, 16 for the return address alone, 0 for none.
+// Bytes of stack kept a site: HCK_WINDOW_BYTES, 16 for the return address alone, 0 for none. The reach is how much must
+// be readable for the usual way: more than there is where less is kept.
 extern uint32_t hck_window_bytes HCK_HIDDEN;
+extern uint64_t hck_window_reach HCK_HIDDEN;
 void hck_keep_windows(uint32_t bytes) HCK_HIDDEN;
 
 // A drop-in's mutex and, behind it, where it was made.
@@ -41,21 +43,35 @@ HCK_INLINE void *_Nonnull hck_frame(void) { return __builtin_frame_address(0); }
 // Stores in program order, as a signal handler on this thread and, on x86-64, any reader sees them.
 HCK_INLINE void hck_order(void) { __asm__ volatile("" ::: "memory"); }
 
-// The offset in its page up to which a frame's whole window is copied without a further look; a window never reaches into
-// the next page, which need not exist. -1 where less than the whole is kept.
-extern int64_t hck_window_limit HCK_HIDDEN;
-void hck_short_site(hck_entry *_Nonnull entry, const void *_Nonnull frame) HCK_HIDDEN;
+void hck_short_site(hck_entry *_Nonnull entry, const void *_Nonnull frame, uint64_t end) HCK_HIDDEN;
 
-// Keeps the site of an acquisition. Expanded where it is used: a call would cost as much as the copy.
-HCK_INLINE void hck_site(hck_entry *_Nonnull entry, const void *_Nonnull frame) {
+// Keeps the site of an acquisition. Expanded where it is used: a call would cost as much as the copy. Reads no further than
+// the thread's stack, or, on a stack that is not known (a coroutine's, a signal's), than the page of the frame.
+HCK_INLINE void hck_site(
+  hck_slot *_Nonnull slot, hck_entry *_Nonnull entry, const void *_Nonnull frame) {
+  uint64_t at = (uint64_t)frame;
+  uint64_t end = at >= slot->stack_low && at < slot->stack_high ? slot->stack_high : (at | 4095) + 1;
   entry->since = __atomic_load_n(&hck_current_arena->clock, __ATOMIC_RELAXED);
-  entry->length = HCK_WINDOW_BYTES;
-  entry->frame = (uint64_t)frame;
-  if (__builtin_expect((int64_t)((uint64_t)frame & 4095) <= hck_window_limit, 1)) {
-    __builtin_memcpy(entry->window, frame, HCK_WINDOW_BYTES);
-  } else {
-    hck_short_site(entry, frame);
+  entry->frame = at;
+  if (__builtin_expect(at + hck_window_reach > end, 0)) {
+    hck_short_site(entry, frame, end);
+    return;
   }
+  entry->length = HCK_WINDOW_BYTES;
+  __builtin_memcpy(entry->window, frame, HCK_WINDOW_BYTES);
+  uint64_t next = *(const uint64_t *)frame;
+  uint16_t level = 0;
+#pragma clang loop unroll(full)
+  for (; level < HCK_CHAIN_LEVELS; level++) {
+    // rbp is any value at all in code that keeps no frame pointers.
+    if (next <= at || next > end - 16) { break; }
+    at = next;
+    entry->chain[level * 2] = at;
+    entry->chain[level * 2 + 1] = ((const uint64_t *)at)[1];
+    next = *(const uint64_t *)at;
+  }
+  entry->chain[level * 2] = next;
+  entry->levels = level;
 }
 
 HCK_INLINE uint64_t hck_load64(const uint64_t *_Nonnull p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }

@@ -34,7 +34,7 @@ typedef struct hck_unwind_accessors {
   void *room[8];
 } hck_unwind_accessors;
 
-/* A binary search table in the target's memory: words, since one field came with version 1.4. */
+/* A binary search table in the target's memory: words, since older versions have one field less. */
 typedef struct hck_unwind_table {
   uint64_t next, previous, start_ip, end_ip, gp;
   int32_t format, pad;

@@ -74,6 +74,9 @@ final class DebugInfo {
     return scopes
   }
 
+  /// The code that units claim, in ascending order.
+  var codeRanges: [Swift.Range<UInt64>] { unitRanges.map { $0.low..<$0.high } }
+
   private func linePlace(at address: UInt64, unit: Int) -> Place {
     guard let row = dwarf_getsrc_die(&units[unit], address) else { return Place() }
     var line: Int32 = 0
@@ -104,7 +107,7 @@ final class DebugInfo {
     if !path.hasPrefix("/") {
       var attribute = Dwarf_Attribute()
       if dwarf_attr(&units[unit], UInt32(DW_AT_comp_dir), &attribute) != nil,
-        let folder = dwarf_formstring(&attribute)
+        let folder = dwarf_formstring(&attribute), folder.pointee == UInt8(ascii: "/")
       {
         path = String(cString: folder) + "/" + path
       }

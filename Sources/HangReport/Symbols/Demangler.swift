@@ -10,7 +10,9 @@ enum Demangler {
   static func name(_ linkerName: String) -> String {
     if linkerName.hasPrefix("async_Main") { return "main" }
     guard let text = simplified(linkerName) else { return withoutSuffix(linkerName) }
-    return isSwift(linkerName) ? tidied(text) : text
+    guard isSwift(linkerName) else { return text }
+    // Identical functions share code, and the name is any one of theirs.
+    return (linkerName.hasSuffix("Tm") ? "merged " : "") + tidied(text)
   }
 
   /// The long form, with modules; nil for what is no Swift name.
@@ -51,7 +53,8 @@ enum Demangler {
       let range = at..<(text[end] == " " ? text.index(after: end) : end)
       text.removeSubrange(range)
     }
-    return text
+    // Top-level code has no name of its own.
+    return text.hasSuffix(" in ") ? text + "main" : text
   }
 
   /// "work.cold.3", "f.isra.0": parts of one C function; "mainTY0_": parts of one async function.

@@ -85,6 +85,7 @@ final class ElfImage {
     var bytes: UnsafeRawPointer?
     let count = dwelf_elf_gnu_build_id(elf, &bytes)
     guard count > 1, count <= 64, let bytes else { return nil }
+    // libelf owns these bytes while the file is open; they are copied at once.
     return [UInt8](UnsafeRawBufferPointer(start: bytes, count: count))
   }
 

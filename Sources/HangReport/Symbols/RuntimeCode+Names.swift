@@ -1,10 +1,13 @@
+internal import Glibc
+
 extension RuntimeCode {
   /// Where the toolchain's own sources and interfaces lie, on the machine that built them or here.
   static func isToolchain(file: String) -> Bool {
-    file.hasSuffix(".swiftinterface") || file.contains("/usr/lib/swift/")
-      || file.contains("/usr/include/") || file.contains("/usr/lib/gcc/")
-      || file.contains("/usr/lib/clang/")
-      || file.hasPrefix("/home/build-user/")
+    if file.hasSuffix(".swiftinterface") || file.contains("/usr/lib/swift/") { return true }
+    let system = ["/usr/include/", "/usr/lib/gcc/", "/usr/lib/llvm"]
+    if system.contains(where: { file.hasPrefix($0) }) { return true }
+    // The toolchain's builder; a reader of that name has his files at hand.
+    return file.hasPrefix("/home/build-user/") && access(file, F_OK) != 0
   }
 
   /// Of the drop-in types, which are built from source with the program. Other modules of ours have names that a program
@@ -20,11 +23,22 @@ extension RuntimeCode {
 
   static func isSwiftRuntime(c name: String) -> Bool {
     let prefixes = [
-      "swift_", "_swift_", "__swift_", "_dispatch_", "dispatch_", "_Block_", "_CF", "__CF",
-      "_ZN5swift", "_ZNK5swift", "_ZL5swift", "_ZNSt", "_ZNKSt", "_ZSt", "_ZN9__gnu_cxx",
-      "_ZN10__cxxabiv", "_Unwind_", "__cxa_", "_os_",
+      "swift_", "_swift_", "__swift_", "_dispatch_", "dispatch_", "__dispatch_", "___dispatch_",
+      "libdispatch_", "_libdispatch_", "_Block_", "_CF", "__CF", "_Unwind_", "__cxa_", "_os_",
+      "os_retain", "os_release",
     ]
     return prefixes.contains { name.hasPrefix($0) } || isCoreFoundation(name)
+      || isRuntime(cxx: name)
+  }
+
+  /// _ZN5swift…, _ZNKSt…, _ZL49swift_…: what the name's first part belongs to.
+  private static func isRuntime(cxx name: String) -> Bool {
+    guard name.hasPrefix("_Z") else { return false }
+    let text = name.dropFirst(2).drop { "ZNKRL".contains($0) }
+    let named = text.drop { $0.isNumber }
+    return ["5swift", "7__swift", "6icu_", "St", "9__gnu_cxx", "10__cxxabiv"].contains {
+      text.hasPrefix($0)
+    } || named.hasPrefix("swift_") || named.hasPrefix("_swift_")
   }
 
   /// CFRunLoopRun, not Cfg or CFX.
@@ -49,10 +63,11 @@ extension RuntimeCode {
   static let modules: Set<String> = [
     "Swift", "Foundation", "FoundationEssentials", "FoundationInternationalization",
     "FoundationNetworking", "FoundationXML", "Dispatch", "Synchronization", "Distributed",
-    "Observation", "Glibc", "Musl", "CoreFoundation", "_Concurrency", "_StringProcessing",
-    "_RegexParser", "RegexBuilder", "_Differentiation", "_Builtin_float", "Runtime", "Cxx",
-    "CxxStdlib", "__C", "_FoundationCShims", "_FoundationCollections", "_Volatile", "XCTest",
-    "Testing", "SwiftShims",
+    "Observation", "Glibc", "Musl", "CoreFoundation", "RegexBuilder", "Runtime", "Cxx", "CxxStdlib",
+    "SwiftShims", "SwiftOnoneSupport", "XCTest", "Testing", "_Concurrency", "_StringProcessing",
+    "_RegexParser", "_Differentiation", "_Builtin_float", "_Volatile", "_FoundationCShims",
+    "_FoundationCollections", "_FoundationICU", "_SwiftConcurrencyShims", "_Testing_Foundation",
+    "__C", "__C_Synthesized", "Builtin",
   ]
 
   /// Names of libraries, without ".so" and version.
@@ -66,7 +81,8 @@ extension RuntimeCode {
     "libFoundationNetworking", "libFoundationXML", "lib_FoundationICU", "libdispatch",
     "libBlocksRuntime", "libXCTest", "libTesting", "lib_TestingInterop", "lib_Testing_Foundation",
     "libc", "libm", "libdl", "librt", "libpthread", "libutil", "libanl", "libresolv", "libgcc_s",
-    "libstdc++", "libc++", "libc++abi", "libatomic", "libunwind", "libunwind-x86_64", "libHangAgent",
+    "libstdc++", "libc++", "libc++abi", "libatomic", "libunwind", "libunwind-x86_64",
+    "libHangAgent",
     "libtsan", "libclang_rt",
   ]
 }

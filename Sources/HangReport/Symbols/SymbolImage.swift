@@ -19,7 +19,7 @@ final class SymbolImage {
     self.debugFile = debugFile
     debugInfo = DebugInfo(debugFile ?? elf)
     table = SymbolTable(elf: elf.elf, debug: debugFile?.elf)
-    runtime = RuntimeCode(image: image.path, symbols: table)
+    runtime = RuntimeCode(image: image.path, symbols: table, hasLines: debugInfo != nil)
   }
 
   private static func open(_ image: ImageMap.Image, in images: ImageMap) -> ElfImage? {
@@ -40,7 +40,7 @@ final class SymbolImage {
     }
     return scopes.map { scope in
       // A unit's range may hold code that no function in it claims: the table knows its name.
-      let linkerName = scope.isInlined ? scope.name : Self.better(scope.name, symbol)
+      let linkerName = scope.isInlined ? scope.name : better(scope.name, symbol)
       return Frame(
         address: address, image: path, symbol: linkerName.map(Demangler.name),
         file: scope.place.file, line: scope.place.line, column: scope.place.column,
@@ -50,8 +50,10 @@ final class SymbolImage {
   }
 
   /// The compiler's name, unless the symbol says that several functions share the code.
-  private static func better(_ compiler: String?, _ symbol: String?) -> String? {
-    if let symbol, symbol.hasSuffix("Tm"), Demangler.isSwift(symbol) { return symbol }
-    return compiler ?? symbol
+  private func better(_ compiler: String?, _ symbol: String?) -> String? {
+    guard let symbol else { return compiler }
+    if symbol.hasSuffix("Tm"), Demangler.isSwift(symbol) { return symbol }
+    // glibc's own names for its functions (__GI_raise) are not those that people call.
+    return runtime.isRuntimeImage ? symbol : compiler ?? symbol
   }
 }

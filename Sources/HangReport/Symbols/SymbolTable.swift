@@ -1,4 +1,5 @@
 internal import CElfutils
+internal import Glibc
 
 /// The functions of an image by address, from its own symbol table or a separate debug file's.
 ///
@@ -63,19 +64,27 @@ struct SymbolTable {
     return best.flatMap(text)
   }
 
-  /// Whether a symbol of exactly this name is defined.
-  func defines(_ names: Set<String>) -> Bool {
-    entries.contains { text($0).map(names.contains) ?? false }
+  /// Whether a symbol of exactly one of these names is defined.
+  func defines(_ names: [String]) -> Bool {
+    names.contains { name in
+      name.withCString { wanted in
+        entries.contains { pointer($0).map { strcmp($0, wanted) == 0 } ?? false }
+      }
+    }
   }
 
   private func text(_ entry: Entry) -> String? {
-    let table = tables[Int(entry.table)]
-    // libelf checks that the string ends inside the section.
-    guard let text = elf_strptr(table.elf, table.strings, Int(entry.name)) else { return nil }
+    guard let text = pointer(entry) else { return nil }
     let name = String(cString: text)
     // glibc's .symtab has versions in names: pthread_cond_wait@@GLIBC_2.3.2.
     guard let at = name.firstIndex(of: "@"), at != name.startIndex else { return name }
     return String(name[..<at])
+  }
+
+  private func pointer(_ entry: Entry) -> UnsafeMutablePointer<CChar>? {
+    let table = tables[Int(entry.table)]
+    // libelf checks that the string ends inside the section, and keeps it while the file is open.
+    return elf_strptr(table.elf, table.strings, Int(entry.name))
   }
 
   private mutating func add(_ elf: OpaquePointer, _ type: Int32) -> Bool {

@@ -21,8 +21,7 @@ extension TextPage {
   private mutating func adviseSingle(
     _ cycle: CyclePage, _ edge: Finding.Edge, _ relation: CycleWords.Relation
   ) {
-    let taken = place(holdStack(cycle, edge))
-    let waits = place(waitStack(cycle, edge))
+    let (taken, waits) = places(holdStack(cycle, edge), waitStack(cycle, edge))
     let lock = style.lock(cycle.letter(edge.waitsFor))
     switch relation {
     case .isJoined:
@@ -98,10 +97,7 @@ extension TextPage {
   private mutating func adviseOrder(_ cycle: CyclePage) {
     let edges = cycle.words.edges
     let sites = edges.indices.map { index in
-      (
-        place(holdStack(cycle, cycle.words.edge(before: index))),
-        place(waitStack(cycle, edges[index]))
-      )
+      places(holdStack(cycle, cycle.words.edge(before: index)), waitStack(cycle, edges[index]))
     }
     let (first, then) = sites[0]
     if edges.count > 2, sites.allSatisfy({ $0 == (first, then) }) {

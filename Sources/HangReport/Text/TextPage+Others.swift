@@ -34,10 +34,19 @@ extension TextPage {
       // Which call it is in tells why it stands there.
       if let top = thread.stack.first, top.runtime, let symbol = top.symbol {
         words += " in \(cleaned(symbol))"
-        if thread.stack.allSatisfy(\.runtime) { return words }
+        if thread.stack.allSatisfy(\.runtime) { return words + page.holdings(thread) }
       }
-      return thread.stack.isEmpty ? words : "\(words) at \(page.site(thread.stack))"
+      if !thread.stack.isEmpty { words += " at \(page.site(thread.stack))" }
+      return words + page.holdings(thread)
     }
+  }
+
+  /// `; holds mutex 0x55… taken at main.swift:4 in cancel()`; nothing for a thread that holds nothing.
+  private func holdings(_ thread: Thread) -> String {
+    guard let first = thread.holds.first else { return "" }
+    let more = thread.holds.count > 1 ? " and \(thread.holds.count - 1) more" : ""
+    let taken = first.stack.isEmpty ? "" : " taken at \(site(first.stack))"
+    return "; holds \(names.resource(first.resource))\(more)\(taken)"
   }
 
   private struct Group {

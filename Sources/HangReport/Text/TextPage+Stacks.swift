@@ -13,6 +13,15 @@ extension TextPage {
     return fileAndLine(frame) ?? function(frame)
   }
 
+  /// Two places that a sentence compares: with columns where they share a line.
+  func places(_ first: [Frame]?, _ second: [Frame]?) -> (String, String) {
+    let (one, other) = (place(first), place(second))
+    guard one == other, let a = first.flatMap(userFrame)?.frame.column,
+      let b = second.flatMap(userFrame)?.frame.column, a != b
+    else { return (one, other) }
+    return ("\(one):\(a)", "\(other):\(b)")
+  }
+
   /// `main.swift:17 in cancel()`.
   func site(_ stack: [Frame]) -> String {
     guard let frame = userFrame(stack)?.frame else { return "an unknown place (no stack was kept)" }
@@ -26,7 +35,12 @@ extension TextPage {
       return style.heading(place) + (frame.symbol.map { " in \(cleaned($0))" } ?? "") + inlined
     }
     guard !frame.image.isEmpty, !frame.runtime else { return function(frame) + inlined }
-    return function(frame) + inlined + style.faint(" (no debug information: build with -g)")
+    let isMerged = frame.symbol?.hasPrefix("merged ") ?? false
+    return function(frame) + inlined
+      + style.faint(
+        isMerged
+          ? " (the optimiser made one function of several alike, so there is no line: build with -Onone)"
+          : " (no debug information: build with -g)")
   }
 
   private func function(_ frame: Frame) -> String {

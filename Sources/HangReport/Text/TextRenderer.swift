@@ -68,10 +68,22 @@ struct TextPage {
       if position > 0 { line() }
       write(finding.element)
     }
-    if findings.isEmpty { line(style.good("hangcheck: no finding.")) }
+    if findings.isEmpty { writeNoFinding() }
     let asked = options.verbose || report.mode == .attach || report.mode == .core
-    if !findings.isEmpty || asked { writeOtherThreads() }
+    if !findings.isEmpty || asked || hasPicture { writeOtherThreads() }
     writeLimits()
+  }
+
+  /// A run without a finding carries threads only where somebody will ask for them.
+  private var hasPicture: Bool { report.mode == .run && !report.threads.isEmpty }
+
+  private mutating func writeNoFinding() {
+    guard hasPicture else { return line(style.good("hangcheck: no finding.")) }
+    if let signal = report.process.exit?.signal {
+      line("hangcheck: \(names.program) was ended by signal \(signal). No deadlock was seen before.")
+    } else {
+      line("hangcheck: \(names.program) has not ended in its time. No deadlock was seen.")
+    }
   }
 
   private mutating func write(_ finding: Finding) {

@@ -19,7 +19,7 @@ struct LibUnwind {
   let register: hck_unwind_reg_fn
   let isSignalFrame: hck_unwind_step_fn
   let search: hck_unwind_search_fn
-  /// Versions before 1.4 have one field less in the table's description.
+  /// Older versions have one field less in the table's description; a test at loading tells.
   private(set) var hasLoadOffset = true
 
   // Its own numbers of the registers, of errors and of formats.
@@ -46,7 +46,8 @@ struct LibUnwind {
     }
     guard var library = LibUnwind(handle: handle) else {
       return .failure(
-        UnwinderUnavailable(description: "libunwind-x86_64.so.8 lacks functions of version 1.2"))
+        UnwinderUnavailable(
+          description: "libunwind-x86_64.so.8 lacks a function that hangcheck needs"))
     }
     for layout in [true, false] {
       library.hasLoadOffset = layout

@@ -1,19 +1,19 @@
 extension Unwinder {
   /// The stack of an acquisition that a living thread made earlier, from the little that was kept.
   ///
-  /// `sp` is rsp just after the lock call returned to `returnAddress`, `rbp` the caller's, `window`
-  /// a copy of the stack from `sp` on made then. What lies beyond the window may have been
+  /// `sp` is rsp just after the lock call returned to `returnAddress`, `rbp` the caller's, `kept`
+  /// what was copied of the stack then. What was not kept may have been
   /// overwritten since, so a frame whose return address was not kept counts only if `live`, the
   /// thread's present stack, has the same procedure at the same CFA; the rest is then the live
   /// stack's. A procedure that has returned and was called again at the same depth by another
   /// caller cannot be told apart.
   public func unwindSite(
-    returnAddress: UInt64, sp: UInt64, rbp: UInt64, window: StackCopy, live: [RawFrame],
+    returnAddress: UInt64, sp: UInt64, rbp: UInt64, kept: [StackCopy], live: [RawFrame],
     limit: Int = 512
   ) -> Unwound {
     // Looked up at the call itself: the row behind it may be another function's.
     let registers = Registers(rip: returnAddress &- 1, rsp: sp, rbp: rbp)
-    context.begin(registers, overlays: [window], isSite: true)
+    context.begin(registers, overlays: kept, isSite: true)
     let notKept = "the callers were not kept"
     var frames: [RawFrame] = []
     var pc = returnAddress
@@ -30,7 +30,7 @@ extension Unwinder {
             note: "maybe cut: no unwind information at \(Address(missed))")
         }
         let frame = RawFrame(pc: pc, cfa: cfa, isExact: isTrampoline)
-        let wasKept = context.readLive.isEmpty && window.holdsWord(at: cfa &- 8)
+        let wasKept = context.readLive.isEmpty && kept.contains { $0.holdsWord(at: cfa &- 8) }
         if wasKept, result > 0 {
           frames.append(frame)
         } else if result == 0, context.readLive.isEmpty {
@@ -40,7 +40,11 @@ extension Unwinder {
         } else if let index = liveIndex(of: frame, in: live) {
           frames.append(frame)
           frames += live[(index + 1)...]
-          return Unwound(frames: frames, isComplete: true)
+          // A walk that ended early left its last frame without a CFA.
+          let isWhole = live.last?.cfa != 0
+          return Unwound(
+            frames: frames, isComplete: isWhole,
+            note: isWhole ? nil : "maybe cut, like the thread's present stack")
         } else {
           frames.append(RawFrame(pc: pc, cfa: 0, isExact: isTrampoline))
           return Unwound(frames: frames, isComplete: false, note: notKept)
@@ -51,9 +55,10 @@ extension Unwinder {
           return Unwound(frames: frames, isComplete: false, note: "cut after \(limit) frames")
         }
       }
-    } ?? Unwound(
-      frames: [RawFrame(pc: returnAddress, cfa: 0, isExact: false)], isComplete: false,
-      note: notKept)
+    }
+      ?? Unwound(
+        frames: [RawFrame(pc: returnAddress, cfa: 0, isExact: false)], isComplete: false,
+        note: notKept)
   }
 
   /// The live frame of the same procedure with the same CFA.

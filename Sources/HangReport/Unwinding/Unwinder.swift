@@ -55,12 +55,13 @@ public final class Unwinder {
         let isTrampoline = context.isSignalReturn(pc)
         let result = library.step(cursor)
         frames.append(
-          RawFrame(pc: pc, cfa: cfa(after: result, sp, cursor), isExact: isExact || isTrampoline))
+          RawFrame(pc: pc, cfa: cfa(after: result, cursor), isExact: isExact || isTrampoline))
         if result <= 0 { return finish(frames, result) }
         let next = value(LibUnwind.registerRIP, cursor)
         if next == 0 { return Unwound(frames: frames, isComplete: true) }
         if next == pc, value(LibUnwind.registerRSP, cursor) == sp {
-          return Unwound(frames: frames, isComplete: false, note: "maybe cut: a frame leads to itself")
+          return Unwound(
+            frames: frames, isComplete: false, note: "maybe cut: a frame leads to itself")
         }
         if frames.count >= limit {
           return Unwound(
@@ -69,9 +70,10 @@ public final class Unwinder {
         // What a signal interrupted stands at an instruction, not behind a call.
         isExact = isTrampoline || library.isSignalFrame(cursor) > 0
       }
-    } ?? Unwound(
-      frames: [RawFrame(pc: registers.rip, cfa: 0, isExact: true)], isComplete: false,
-      note: "maybe cut: the walk could not begin")
+    }
+      ?? Unwound(
+        frames: [RawFrame(pc: registers.rip, cfa: 0, isExact: true)], isComplete: false,
+        note: "maybe cut: the walk could not begin")
   }
 
   /// The first address of the procedure that holds `pc`, by its call frame information.
@@ -95,11 +97,9 @@ public final class Unwinder {
 
   /// The frame's CFA is its caller's rsp, which the library tells after the step.
   private func cfa(
-    after result: Int32, _ sp: UInt64, _ cursor: UnsafeMutablePointer<hck_unwind_cursor>
+    after result: Int32, _ cursor: UnsafeMutablePointer<hck_unwind_cursor>
   ) -> UInt64 {
-    if context.missed != nil { return 0 }
-    let value = value(LibUnwind.registerRSP, cursor)
-    return result < 0 && value == sp ? 0 : value
+    result < 0 || context.missed != nil ? 0 : value(LibUnwind.registerRSP, cursor)
   }
 
   private func finish(_ frames: [RawFrame], _ result: Int32) -> Unwound {

@@ -1,0 +1,37 @@
+// Two threads take the same two locks in two orders. A pause in the middle makes sure that each has
+// its first lock before it wants its second.
+import Foundation
+
+final class Account: @unchecked Sendable {
+  let name: String
+  let lock = NSLock()
+  var balance: Int
+
+  init(_ name: String, balance: Int) {
+    self.name = name
+    self.balance = balance
+  }
+}
+
+func transfer(_ amount: Int, from: Account, to: Account) {
+  from.lock.lock()
+  defer { from.lock.unlock() }
+  Thread.sleep(forTimeInterval: 0.1)  // reads the balance from somewhere slow
+  to.lock.lock()
+  defer { to.lock.unlock() }
+  from.balance -= amount
+  to.balance += amount
+}
+
+let savings = Account("savings", balance: 100)
+let wages = Account("wages", balance: 100)
+
+let saver = Thread { transfer(30, from: wages, to: savings) }
+let spender = Thread { transfer(20, from: savings, to: wages) }
+saver.start()
+saver.name = "saver"
+spender.start()
+spender.name = "spender"
+
+while !saver.isFinished || !spender.isFinished { Thread.sleep(forTimeInterval: 0.01) }
+print("savings \(savings.balance), wages \(wages.balance)")

@@ -1,0 +1,67 @@
+/// Kinds about threads that stand still.
+extension Explanations {
+  static let deadlock = Explanation(
+    means: "Some threads wait for each other in a circle: each waits for what the next one holds,"
+      + " so none of them will ever go on. One thread alone can do it, by waiting for what it holds"
+      + " itself.",
+    why: "Two pieces of code take the same locks in different orders; a lock that is not recursive"
+      + " is taken again by its holder; a read lock is upgraded in place; a queue is synced onto"
+      + " from a block that runs on it; a thread is joined while a lock that it needs is held.",
+    fix: "The report names two places for each edge: where the lock was taken and where the thread"
+      + " waits. Give the locks one order and keep it everywhere, release the first before taking"
+      + " the second, or merge the two. Do not call out (callbacks, notifications, delegates) with a"
+      + " lock held. For a lock taken twice, split the function into a locking and a locked part.",
+    limits: "Waits that end by themselves (with a time limit) are no deadlock. Who would have"
+      + " signalled a semaphore or a condition is not written anywhere.")
+
+  static let potentialDeadlock = Explanation(
+    means: "The program did not hang, but took locks in orders that contradict each other. With"
+      + " another timing the threads can meet in the middle and wait for each other for ever.",
+    why: "One piece of code holds A and takes B, another holds B and takes A; often one of them is"
+      + " a callback whose author did not know what was held.",
+    fix: "Choose one order for the locks and use it at both places in the report; or narrow one of"
+      + " the two sections so that it holds one lock at a time.",
+    limits: "A common lock around both, a join between them or a single thread for all of them rule"
+      + " the deadlock out, and are not reported. Other reasons why the two never meet (a state that"
+      + " is never reached) are not known to the tool.")
+
+  static let hang = Explanation(
+    means: "A run loop, a queue or a heartbeat under watch made no progress for its threshold.",
+    why: "It waits for a lock, a queue, a file or another process, or it computes for too long.",
+    fix: "Look at the stack that stood most often during the hang. If it waits, look at the holder;"
+      + " if it runs, move the work to another queue or cut it into pieces.",
+    limits: "A stopped, suspended or starved process is told apart, but the difference between work"
+      + " that is slow and work that never ends is not visible.")
+
+  static let longWait = Explanation(
+    means: "A thread has waited for one resource longer than the threshold, and no circle explains"
+      + " it.",
+    why: "The holder is slow, sleeps, or waits for something outside; or the event that is waited"
+      + " for has not happened.",
+    fix: "Look at what the holder does while it holds the resource, and take slow work out of it."
+      + " If the wait is meant to be long, raise --wait-threshold.",
+    limits: "It is a note: a long wait can be right.")
+
+  static let priorityInversion = Explanation(
+    means: "A thread of higher priority waited for one of lower priority.",
+    why: "Both use one lock or queue, and the lower one was interrupted or slow while it held it.",
+    fix: "Shorten what is done under the lock, give both the same quality of service, or use a lock"
+      + " that lends its priority to the holder.",
+    limits:
+      "Semaphores and conditions have no owner, so that an inversion through them is only seen"
+      + " where the signalling thread is known.")
+
+  static let poolExhaustion = Explanation(
+    means: "Every worker of a pool is blocked, and work that is queued behind them cannot start.",
+    why: "Tasks or blocks wait, by semaphore, group or lock, for work that needs a worker of the"
+      + " same pool. Swift's cooperative pool has one thread for each core and never grows.",
+    fix: "Do not block in async code: await instead. For libdispatch, limit the width with an"
+      + " OperationQueue or a semaphore outside the pool.",
+    limits: "A pool that grows may get through by itself after a while.")
+
+  static let livelock = Explanation(
+    means: "Threads keep failing to take locks from each other, and none of them progresses.",
+    why: "All of them try, back off and try again in the same rhythm.",
+    fix: "Use one order in place of try and back off, or wait for a random time between the tries.",
+    limits: "It is a statement about the time that was watched; the next try may succeed.")
+}

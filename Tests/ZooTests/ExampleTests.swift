@@ -1,0 +1,81 @@
+import Foundation
+import HangReport
+import Testing
+
+/// The programs of Examples: the wrong one is explained, by the text that is kept beside it, and the
+/// fixed one is not spoken of. `HANGCHECK_UPDATE=1` writes the kept texts anew.
+@Suite("Examples") struct ExampleTests {
+  static let folder = Fixture.root.appending(path: "Examples")
+  static let names = [
+    "JoinUnderLock", "LockOrder", "LockedCallback", "ReadWriteUpgrade", "SelfLock",
+  ]
+  static let updates = ProcessInfo.processInfo.environment["HANGCHECK_UPDATE"] == "1"
+
+  @Test("the report is the one that is kept", arguments: names)
+  func wrong(_ name: String) async throws {
+    let text = try await report(of: name)
+    try compare(text, with: Self.folder.appending(path: "\(name)/report.txt"))
+  }
+
+  @Test("the mended program is silent", arguments: names)
+  func fixed(_ name: String) async throws {
+    let source = Self.folder.appending(path: "\(name)/fixed.swift")
+    let program = try await Builder.shared.program(source, variant: "debug")
+    let result = try await Gate.shared.pass {
+      try Watched.run(["--timeout", "20s"], [program.path])
+    }
+    #expect(result.outcome.status == .exited(0), "\(result.outcome.errorText)")
+    #expect(result.loud.isEmpty)
+  }
+
+  @Test("the README shows the report of LockOrder") func readme() async throws {
+    let file = Fixture.root.appending(path: "README.md")
+    let readme = try String(contentsOf: file, encoding: .utf8)
+    let marker = "<!-- report -->\n"
+    let parts = readme.components(separatedBy: marker)
+    try #require(parts.count == 3, "README.md has two lines \(marker)")
+    let text = "```\n\(try await report(of: "LockOrder"))```\n"
+    if Self.updates {
+      try [parts[0], text, parts[2]].joined(separator: marker)
+        .write(to: file, atomically: true, encoding: .utf8)
+    } else {
+      #expect(parts[1] == text, "HANGCHECK_UPDATE=1 swift test --filter ExampleTests mends it")
+    }
+    #expect(readme.split(separator: "\n", omittingEmptySubsequences: false).count <= 151)
+  }
+
+  /// What hangcheck writes for the wrong program, with whatever differs between runs masked.
+  private func report(of name: String) async throws -> String {
+    let source = Self.folder.appending(path: "\(name)/wrong.swift")
+    let program = try await Builder.shared.program(source, variant: "debug")
+    let outcome = try await Gate.shared.pass {
+      try Child.run(
+        [
+          Watched.tool, "--color", "never", "--on-deadlock", "terminate", "--timeout", "20s",
+          program.path,
+        ], limit: 45)
+    }
+    #expect(outcome.status == .exited(66), "\(outcome.errorText)")
+    return mask(outcome.errorText, program: program.path)
+  }
+
+  private func compare(_ text: String, with file: URL) throws {
+    if Self.updates { try text.write(to: file, atomically: true, encoding: .utf8) }
+    let kept = try? String(contentsOf: file, encoding: .utf8)
+    let how = "HANGCHECK_UPDATE=1 swift test --filter ExampleTests writes \(file.path)"
+    #expect(kept != nil, "\(how)")
+    if let kept { #expect(text == kept, "\(how)") }
+  }
+}
+
+/// Masks addresses, ids, times and places: what differs between two runs of one program.
+func mask(_ text: String, program: String) -> String {
+  var text = text.replacing(program, with: "./wrong")
+    .replacing(Fixture.root.path + "/", with: "")
+  text.replace(#/0x[0-9a-fA-F]+/#, with: "0x…")
+  text.replace(#/\d{4}-\d\d-\d\dT[\d:.]+Z/#, with: "(time)")
+  text.replace(#/\b\d+(\.\d+)? ?(µs|ms|s|seconds|second)\b/#) { match in "… \(match.output.2)" }
+  text.replace(#/\b(pid|PID|tid|TID|process|thread|LWP) \d+/#) { match in "\(match.output.1) …" }
+  text.replace(#/\+ ?\d+\b/#, with: "+ …")
+  return text
+}
