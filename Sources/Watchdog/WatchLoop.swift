@@ -34,7 +34,7 @@ final class WatchLoop: Sendable {
   func stop() { isStopped.store(true, ordering: .releasing) }
 
   // Microseconds between two looks.
-  private static let idle: UInt32 = 25_000
+  private static let idle: UInt32 = 35_000
   private static let awake: UInt32 = 10_000
 
   private func run() {

@@ -7,7 +7,7 @@ internal import Synchronization
 /// Finds deadlocks among the drop-in types of `InstrumentedLocks` while the program runs, and tells
 /// its handlers who holds what, who waits for what, and from which lines.
 ///
-/// Costs a thread that looks at the recorder's memory 40 times a second, 100 times while somebody
+/// Costs a thread that looks at the recorder's memory 30 times a second, 100 times while somebody
 /// waits: about 0.1 % of one processor, and nothing in the program's own threads. Only for a report
 /// are those interrupted, by a signal that nobody handles, to copy their stacks; threads in a
 /// sleep, poll or timed wait, which a signal would cut short, are not.
