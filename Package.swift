@@ -15,6 +15,11 @@ let package = Package(
     .library(name: "HangAgent", type: .dynamic, targets: ["HangAgent"]),
     .executable(name: "hangcheck", targets: ["hangcheck"]),
   ],
+  traits: [
+    .trait(
+      name: "Detection", description: "Off: each drop-in type is the raw primitive, at no cost."),
+    .default(enabledTraits: ["Detection"]),
+  ],
   targets: [
     // libdw and libelf of elfutils: they read DWARF and ELF.
     .systemLibrary(
@@ -67,6 +72,14 @@ let package = Package(
     // Runs the programs of Tests/Fixtures, which are no targets, and those of Examples.
     .testTarget(
       name: "ZooTests", dependencies: ["hangcheck", "HangReport", "WaitForGraph"],
+      swiftSettings: strict),
+    // Programs that the tests of the two libraries run as processes.
+    .executableTarget(
+      name: "SwapFixture", dependencies: ["InstrumentedLocks", "Watchdog"],
+      path: "Tests/SwapFixture"),
+    .testTarget(
+      name: "SwapTests",
+      dependencies: ["SwapFixture", "InstrumentedLocks", "Watchdog", "HangReport"],
       swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]

@@ -62,6 +62,8 @@ hck_arena *hck_arena_make(int *fd_out) {
       if (fd >= 0) { close(fd); }
       continue;
     }
+    // One touched slot must not cost a huge page.
+    madvise(p, size, MADV_NOHUGEPAGE);
     hck_arena *arena = p;
     arena->version = HCK_LAYOUT_VERSION;
     arena->header_bytes = HCK_FIRST_SLOT;

@@ -44,6 +44,8 @@ struct RecordedThread {
   var wait: RecordedWait?
   var holds: [RecordedHold]
   var name: String
+  /// Of the drop-in that waits: its caller's rbp and the return address lie there; 0 where it was not kept.
+  var waitFrame: UInt64
 }
 
 /// The arena of a watched process. Everything in it was written by that process and may be wrong in any way: offsets and
@@ -138,7 +140,8 @@ final class Arena {
     return RecordedThread(
       slot: index, generation: slot.pointee.generation,
       tid: KernelThreadID(Int32(truncatingIfNeeded: slot.pointee.tid)),
-      hasExited: state == HCK_SLOT_EXITED.rawValue, wait: wait(index), holds: holds, name: name)
+      hasExited: state == HCK_SLOT_EXITED.rawValue, wait: wait(index), holds: holds, name: name,
+      waitFrame: slot.pointee.wait_frame)
   }
 
   private func site(_ entry: UnsafeMutablePointer<hck_entry>) -> RecordedSite? {

@@ -46,6 +46,11 @@ final class DeadlockWatch {
   /// The same where the owner is gone: a slow exit, or a thread that is about to unlock in its place, gets this long.
   static let secondLookAtGoneOwner: UInt64 = 1_000_000_000
 
+  /// Whether any wait is so young that it may yet turn out to be a deadlock.
+  func seesYoungWaits(now: UInt64) -> Bool {
+    !candidates.isEmpty || firstSeen.values.contains { now &- $0 < 1_000_000_000 }
+  }
+
   init(pid: ProcessID, arena: Arena) {
     self.arena = arena
     files = ProcessFiles(pid)
@@ -112,7 +117,10 @@ final class DeadlockWatch {
       guard let wait = thread.wait else { return false }
       return cheap.resource(wait.resource).kind == HCK_CONDITION.rawValue
     }
-    guard mayHideMutex || !WaitForGraph(cheap.snapshot).deadlocks().isEmpty else {
+    // One that was told stays for ever: it is not worth asking the kernel again and again.
+    let suspects = WaitForGraph(cheap.snapshot).deadlocks()
+    guard mayHideMutex || suspects.contains(where: { !reported.contains(identity($0, cheap)) })
+    else {
       candidates = [:]
       return []
     }

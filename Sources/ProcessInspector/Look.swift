@@ -161,7 +161,12 @@ struct LookBuilder {
   }
 
   private mutating func drop(_ key: ResourceKey) {
-    for index in holds.indices { holds[index].removeAll { $0.key == key } }
+    for index in holds.indices { forget(key, of: index) }
+  }
+
+  /// Most threads do not hold it: they are to cost a look alone, no copy.
+  private mutating func forget(_ key: ResourceKey, of index: Int) {
+    if holds[index].contains(where: { $0.key == key }) { holds[index].removeAll { $0.key == key } }
   }
 
   private mutating func keepOnly(
@@ -183,7 +188,7 @@ struct LookBuilder {
       same.first { threads[$0].isAlive && hasEntry($0) } ?? same.first { hasEntry($0) }
       ?? same.first { threads[$0].isAlive }
       ?? append(owner, isAlive: files.isAlive(owner) || (isShared && ProcessFiles.exists(owner)))
-    for other in holds.indices where other != index { holds[other].removeAll { $0.key == key } }
+    for other in holds.indices where other != index { forget(key, of: other) }
     holds[index].removeAll { $0.key == key && $0.isShared }
     // The newest entries are the owner's: an older one is of a lock that lay here before.
     var surplus = holds[index].count(where: isOwned) - max(1, depth)

@@ -8,6 +8,7 @@ internal import WaitForGraph
 struct ReportAssembler {
   let files: ProcessFiles
   let arena: Arena
+  private let memory: ProcessMemory
   private let symbolizer: Symbolizer
   private let unwinder: Unwinder?
   /// What could not be known, one sentence each.
@@ -23,6 +24,7 @@ struct ReportAssembler {
   ) {
     self.files = files
     self.arena = arena
+    self.memory = memory
     self.isRoot = isRoot
     let images =
       mappings.map { ImageMap($0) }
@@ -76,9 +78,14 @@ struct ReportAssembler {
       let waiters = look.snapshot.threads.filter { $0.wait?.resource == described.id }
       if owners.isEmpty && waiters.isEmpty { return nil }
       return Resource(
-        id: described.id, kind: described.kind, name: arena.name(of: key.address),
+        id: described.id, kind: described.kind, name: name(key),
         address: Address(key.address), owners: owners.map(\.id), waiters: waiters.map(\.id))
     }
+  }
+
+  /// As the program named it, or else where it was made.
+  private func name(_ key: ResourceKey) -> String? {
+    arena.name(of: key.address) ?? CreationSite(ofMutex: key, memory)?.description
   }
 
   private mutating func acquisition(_ site: RecordedSite?, live: [RawFrame]) -> [Frame] {

@@ -1,6 +1,8 @@
+import HangReport
+
 /// The words about the command line itself.
 enum Help {
-  static let version = "0.1.0"
+  static let version = HangReport.Tool.current.version
 
   /// Printed below what is wrong with a command line.
   static let usage = """

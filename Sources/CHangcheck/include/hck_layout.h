@@ -83,7 +83,8 @@ typedef struct hck_slot {
   char name[16];     // as it exited
   // The part of the stack that is certainly mapped from any frame in it up to its end; 0, 0 where not known.
   uint64_t stack_low, stack_high;
-  char reserved[HCK_SLOT_BYTES - 64 - 48 - 160 - 16 - 16 - HCK_SLOT_ENTRIES * 160];
+  uint64_t wait_frame; // of the drop-in that waits, like an entry's frame; 0 where none is kept
+  char reserved[HCK_SLOT_BYTES - 64 - 48 - 160 - 16 - 16 - 8 - HCK_SLOT_ENTRIES * 160];
   hck_entry entries[HCK_SLOT_ENTRIES];
 } hck_slot;
 
@@ -98,6 +99,16 @@ typedef struct hck_name {
 } hck_name;
 
 #define HCK_FLAG_IN_PROCESS 1u
+
+// What a drop-in lock keeps right behind its pthread mutex: where it was made, for want of a name. Whoever reads the
+// lock's memory finds it there, in process and from outside.
+#define HCK_CREATION_MARK 0x656b616d636b6568ull // "hekcmake"
+typedef struct hck_creation {
+  uint64_t mark;
+  const uint8_t *_Nullable file; // UTF-8, a constant of the program
+  uint32_t file_bytes;
+  uint32_t line;
+} hck_creation;
 
 typedef struct hck_arena {
   uint64_t magic;

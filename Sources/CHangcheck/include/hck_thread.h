@@ -20,6 +20,12 @@ extern uint32_t hck_window_bytes HCK_HIDDEN;
 extern uint64_t hck_window_reach HCK_HIDDEN;
 void hck_keep_windows(uint32_t bytes) HCK_HIDDEN;
 
+// A drop-in's mutex and, behind it, where it was made.
+typedef struct hck_marked_mutex {
+  pthread_mutex_t mutex;
+  hck_creation created;
+} hck_marked_mutex;
+
 HCK_INLINE hck_slot *_Nullable hck_slot_of_thread(void) { return hck_tls_slot; }
 HCK_INLINE void hck_set_slot_of_thread(hck_slot *_Nullable slot) { hck_tls_slot = slot; }
 HCK_INLINE int hck_closed(void) { return hck_tls_closed; }

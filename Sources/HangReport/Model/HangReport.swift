@@ -13,6 +13,8 @@ public struct HangReport: Codable, Sendable, Equatable {
       self.name = name
       self.version = version
     }
+    /// This version.
+    public static let current = Tool(version: "0.1.0")
   }
 
   public var schema: String

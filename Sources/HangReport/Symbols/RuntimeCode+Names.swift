@@ -10,6 +10,12 @@ extension RuntimeCode {
     return file.hasPrefix("/home/build-user/") && access(file, F_OK) != 0
   }
 
+  /// Of the drop-in types, which are built from source with the program. Other modules of ours have names that a program
+  /// may use as well.
+  static func isOwn(_ linkerName: String) -> Bool {
+    linkerName.hasPrefix("$s17InstrumentedLocks") || linkerName.hasPrefix("$s8Recorder9InProcessO")
+  }
+
   static let startFunctions: Set<String> = [
     "_start", "__libc_start_main", "__libc_start_call_main", "call_init", "start_thread",
     "__clone3", "clone3", "__clone", "clone", "__restore_rt", "_dl_start_user",

@@ -45,6 +45,7 @@ struct RuntimeCode {
 
   func isRuntime(linkerName: String?, place: DebugInfo.Place) -> Bool {
     if isRuntimeImage { return true }
+    if let linkerName, Self.isOwn(linkerName) { return true }
     if let file = place.file {
       if Self.isToolchain(file: file) { return true }
       if place.line != nil { return false }

@@ -1,0 +1,31 @@
+// What the drop-in types call in place of pthread's when the agent is loaded: the same, but for the
+// site that is kept. It is the drop-in's own frame, whose caller is the program's code; the agent's
+// would have the drop-in for its caller, and the few words that are kept of a stack may not reach
+// past that.
+import CHangAgent
+import CHangcheck
+
+@c(hck_agent_lock) func dropInLock(_ mutex: Mutex, _ frame: UnsafeRawPointer) -> Int32 {
+  guard let slot = currentSlot() else { return hck_real_pthread_mutex_lock(mutex) }
+  let word = mutexWord(mutex)
+  beginWait(slot, word)
+  let result = hck_real_pthread_mutex_lock(mutex)
+  endWait(slot)
+  return isTaken(result) ? acquired(slot, word, frame, result) : result
+}
+
+@c(hck_agent_trylock) func dropInTryLock(_ mutex: Mutex, _ frame: UnsafeRawPointer) -> Int32 {
+  let result = hck_real_pthread_mutex_trylock(mutex)
+  if isTaken(result), let slot = currentSlot() { acquired(slot, mutexWord(mutex), frame) }
+  return result
+}
+
+@c(hck_agent_timedlock) func dropInTimedLock(
+  _ mutex: Mutex, _ time: Time, _ frame: UnsafeRawPointer
+) -> Int32 {
+  guard let slot = currentSlot() else { return hck_real_pthread_mutex_timedlock(mutex, time) }
+  beginWait(slot, mutexWord(mutex) | HCK_TIMED_BIT)
+  let result = hck_real_pthread_mutex_timedlock(mutex, time)
+  endWait(slot)
+  return isTaken(result) ? acquired(slot, mutexWord(mutex), frame, result) : result
+}

@@ -1,0 +1,111 @@
+// The recorder's life in a program that uses the drop-in types without the agent. Not part of the
+// agent, which brings its own arena, names and fork handlers.
+#if !hasFeature(Embedded)
+  public import CHangcheck
+  internal import Glibc
+
+  /// Who records what the drop-in types do in this process.
+  public enum InProcess {
+    /// A pthread mutex, with the frame that a site is kept of.
+    public typealias Mutex = UnsafeMutablePointer<pthread_mutex_t>
+    private typealias LockFunction = @convention(c) (Mutex, UnsafeRawPointer) -> Int32
+    private typealias TimedLockFunction =
+      @convention(c) (Mutex, UnsafePointer<timespec>, UnsafeRawPointer) -> Int32
+    private typealias NameFunction = @convention(c) (UInt64, UnsafePointer<CChar>?) -> Void
+    private typealias ArenaFunction = @convention(c) () -> UnsafeMutablePointer<hck_arena>?
+
+    /// The agent of hangcheck is loaded and watches: it sees the pthread calls, so the drop-ins
+    /// record nothing.
+    public static var isLeftToAgent: Bool { agentName != nil }
+
+    /// Gives the drop-ins an arena, unless the agent has one; called by whatever is used first.
+    /// Costs a load later on.
+    public static func begin() { _ = begun }
+
+    private static let agentName: NameFunction? = {
+      guard let name = dlsym(nil, "hck_agent_name"), let arena = dlsym(nil, "hck_agent_arena")
+      else { return nil }
+      // The agent's own declarations, in HangAgent/Agent.swift.
+      guard unsafeBitCast(arena, to: ArenaFunction.self)() != nil else { return nil }
+      return unsafeBitCast(name, to: NameFunction.self)
+    }()
+
+    private static func agentFunction<T>(_ name: String, as type: T.Type) -> T? {
+      // The agent's own declarations, in HangAgent/DropIns.swift.
+      isLeftToAgent ? dlsym(nil, name).map { unsafeBitCast($0, to: T.self) } : nil
+    }
+    private static let agentLock = agentFunction("hck_agent_lock", as: LockFunction.self)
+    private static let agentTryLock = agentFunction("hck_agent_trylock", as: LockFunction.self)
+    private static let agentTimedLock = agentFunction(
+      "hck_agent_timedlock", as: TimedLockFunction.self)
+
+    /// Locks where the calling thread has no slot: through the agent if there is one, else
+    /// unrecorded.
+    public static func lock(_ mutex: Mutex, _ frame: UnsafeRawPointer) -> Int32 {
+      agentLock?(mutex, frame) ?? pthread_mutex_lock(mutex)
+    }
+
+    /// The same without waiting.
+    public static func tryLock(_ mutex: Mutex, _ frame: UnsafeRawPointer) -> Int32 {
+      agentTryLock?(mutex, frame) ?? pthread_mutex_trylock(mutex)
+    }
+
+    /// The same until a time of the real-time clock.
+    public static func timedLock(
+      _ mutex: Mutex, _ time: UnsafePointer<timespec>, _ frame: UnsafeRawPointer
+    ) -> Int32 {
+      agentTimedLock?(mutex, time, frame) ?? pthread_mutex_timedlock(mutex, time)
+    }
+
+    private static let begun: Void = {
+      guard agentName == nil else { return }
+      var key: pthread_key_t = 0
+      if pthread_key_create(&key, { InProcess.leave($0) }) == 0 {
+        threadKey = key
+        hasThreadKey = true
+      }
+      pthread_atfork(nil, nil) { InProcess.startAnew() }
+      guard let arena = hck_arena_make(nil) else { return }
+      arena.pointee.flags |= HCK_FLAG_IN_PROCESS
+      hck_store32(&arena.pointee.clock, UInt32(truncatingIfNeeded: hck_monotonic_ns() / 1_000_000))
+      hck_arena_set(arena)
+    }()
+
+    /// The key's destructor. The thread sanitizer ends its own part of a thread in the last of
+    /// glibc's rounds, after which nothing that it instruments may run: then the one before is
+    /// ours.
+    private static func leave(_ value: UnsafeMutableRawPointer?) {
+      if hck_has_sanitizer() != 0, let slot = value?.assumingMemoryBound(to: hck_slot.self),
+        slot.pointee.rounds == 2
+      {
+        slot.pointee.rounds = 3
+      }
+      endThread(value)
+    }
+
+    /// In a forked child, where the forking thread alone lives on: the arena is private, so it is
+    /// emptied in place, but for the names. Async-signal-safe.
+    private static func startAnew() {
+      hck_set_slot_of_thread(nil)
+      guard let arena = hck_arena_get() else { return }
+      let slots = UnsafeMutableRawPointer(arena).advanced(by: Int(HCK_FIRST_SLOT))
+      // Private anonymous pages read as zeros afterwards, as in a new arena.
+      madvise(slots, Int(arena.pointee.slots) &* Int(HCK_SLOT_BYTES), MADV_DONTNEED)
+      arena.pointee.pid = UInt32(bitPattern: getpid())
+      arena.pointee.free_slot = 0
+      arena.pointee.unrecorded = 0
+      hck_store32(&arena.pointee.slots, 0)
+    }
+
+    /// Names the resource at `address` for whoever reports; nil takes its name away.
+    public static func name(_ address: UInt64, _ text: String?) {
+      if let agentName {
+        agentName(address, nil)
+        if let text { text.withCString { agentName(address, $0) } }
+      } else if let arena = hck_arena_get() {
+        unnameResource(address, in: arena)
+        if let text { text.withCString { nameResource(address, $0, in: arena) } }
+      }
+    }
+  }
+#endif

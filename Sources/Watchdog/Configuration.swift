@@ -1,0 +1,52 @@
+extension Watchdog {
+  /// What a watch looks for and whom it tells.
+  public struct Configuration: Sendable {
+    /// Who is told, in this order, on the watchdog's own thread.
+    public var handlers: [Handler] = [.standardError]
+    /// What becomes of the process once a deadlock has been told.
+    public var onDeadlock = OnDeadlock.continue
+    /// How much of the stack of each acquisition is kept.
+    public var stacks = Stacks.full
+    /// Whether reports on standard error have colours.
+    public var color = Color.auto
+    /// How long a run loop or queue may make no progress; kept for the version that watches them.
+    public var hangThreshold = Duration.milliseconds(250)
+    /// How long a wait may last before it is worth a note; kept for the version that notes it.
+    public var waitThreshold = Duration.seconds(10)
+    /// Whether lock orders that could deadlock are reported; kept for the version that finds them.
+    public var predictsDeadlocks = false
+
+    /// The defaults: reports on standard error, and the program goes on.
+    public init() {}
+  }
+
+  /// What becomes of the process once a deadlock has been told.
+  public enum OnDeadlock: String, Sendable, CaseIterable {
+    /// It goes on.
+    case `continue`
+    /// It is sent SIGTERM and, a second later, SIGKILL.
+    case terminate
+    /// It ends with SIGABRT, which leaves a core where the limits allow one.
+    case core
+  }
+
+  /// How much of the stack of each acquisition is kept.
+  public enum Stacks: String, Sendable, CaseIterable {
+    /// The calling function and, as far as it can be known later, its callers.
+    case full
+    /// The calling function.
+    case site
+    /// Nothing: a report shows where threads wait, but not where they took what they hold.
+    case none
+  }
+
+  /// Whether reports on standard error have colours.
+  public enum Color: String, Sendable, CaseIterable {
+    /// On a terminal, unless NO_COLOR is set.
+    case auto
+    /// Always.
+    case always
+    /// Never.
+    case never
+  }
+}

@@ -1,0 +1,79 @@
+internal import CHangcheck
+internal import Glibc
+internal import HangReport
+internal import ProcessInspector
+internal import Synchronization
+
+/// The watchdog's thread, from `start` to `stop`.
+final class WatchLoop: Sendable {
+  private let current: Mutex<Watchdog.Configuration>
+  private let isStopped = Atomic<Bool>(false)
+
+  /// What the next report is handed to.
+  var configuration: Watchdog.Configuration {
+    get { current.withLock { $0 } }
+    set { current.withLock { $0 = newValue } }
+  }
+
+  init(_ configuration: Watchdog.Configuration) { current = Mutex(configuration) }
+
+  /// 0 or an errno.
+  func start() -> Int32 {
+    // The thread owns a reference, which it takes over at its begin.
+    let retained = Unmanaged.passRetained(self)
+    let error = hck_thread_start(
+      "hangcheck",
+      { argument in
+        if let argument { Unmanaged<WatchLoop>.fromOpaque(argument).takeRetainedValue().run() }
+        return nil
+      }, retained.toOpaque())
+    if error != 0 { retained.release() }
+    return error
+  }
+
+  func stop() { isStopped.store(true, ordering: .releasing) }
+
+  // Microseconds between two looks.
+  private static let idle: UInt32 = 35_000
+  private static let awake: UInt32 = 10_000
+
+  private func run() {
+    OwnProcess.prepare()
+    var process: OwnProcess?
+    while !isStopped.load(ordering: .acquiring) {
+      if process == nil { process = OwnProcess() }
+      let now = OwnProcess.now
+      if let report = process?.tick(now: now) { tell(report) }
+      usleep(process?.seesYoungWaits(now: now) == true ? Self.awake : Self.idle)
+    }
+  }
+
+  private func tell(_ report: HangReport) {
+    let configuration = configuration
+    for handler in configuration.handlers {
+      do { try handler.take(report, color: configuration.color) } catch {
+        StandardError.say("a report's handler failed: \(error)")
+      }
+    }
+    Ending.carryOut(configuration.onDeadlock)
+  }
+}
+
+/// How a process ends itself once its deadlock is told.
+enum Ending {
+  static func carryOut(_ choice: Watchdog.OnDeadlock) {
+    switch choice {
+    case .continue: return
+    case .terminate:
+      kill(getpid(), SIGTERM)
+      sleep(1)
+    case .core:
+      // Swift's own crash reporter swallows the first one.
+      for _ in 0..<2 {
+        kill(getpid(), SIGABRT)
+        sleep(1)
+      }
+    }
+    kill(getpid(), SIGKILL)
+  }
+}

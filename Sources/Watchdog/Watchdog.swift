@@ -1,0 +1,76 @@
+internal import CHangcheck
+internal import Glibc
+internal import ProcessInspector
+internal import Recorder
+internal import Synchronization
+
+/// Finds deadlocks among the drop-in types of `InstrumentedLocks` while the program runs, and tells
+/// its handlers who holds what, who waits for what, and from which lines.
+///
+/// Costs a thread that looks at the recorder's memory 30 times a second, 100 times while somebody
+/// waits: about 0.1 % of one processor, and nothing in the program's own threads. Only for a report
+/// are those interrupted, by a signal that nobody handles, to copy their stacks; threads in a
+/// sleep, poll or timed wait, which a signal would cut short, are not.
+///
+/// Cannot see waits for what is no drop-in: plain locks, queues, semaphores, groups, joins.
+/// `hangcheck` sees those; a program that runs under it is left to it, and `start` does nothing
+/// there. A child that was forked and does not execute another program is not watched until it
+/// calls `start` itself.
+public final class Watchdog: Sendable {
+  /// The one of this process.
+  public static let shared = Watchdog()
+
+  private struct State {
+    var loop: WatchLoop?
+    /// The process that the loop runs in: threads do not live on in a fork's child.
+    var pid: pid_t = 0
+  }
+  private let state = Mutex(State())
+
+  private init() {}
+
+  /// Begins to watch as the environment variable HANGCHECK_OPTIONS says (`log=/var/log/hangs.jsonl
+  /// on-deadlock=core`), with reports on standard error and in the log, if one is named. What
+  /// cannot be understood there is said on standard error and left out.
+  public func start() {
+    let text = getenv("HANGCHECK_OPTIONS").map { String(cString: $0) }
+    let (configuration, problems) = Configuration.parse(environment: text ?? "")
+    for problem in problems { StandardError.say("HANGCHECK_OPTIONS: \(problem)") }
+    start(configuration)
+  }
+
+  /// Begins to watch; a watch that is on goes on with this configuration.
+  public func start(_ configuration: Configuration) {
+    if InProcess.isLeftToAgent { return }
+    // Threads that record meanwhile keep one or the other.
+    hck_sanitizer_ignore_begin()
+    switch configuration.stacks {
+    case .full: hck_keep_windows(UInt32(HCK_WINDOW_WORDS) * 8)
+    case .site: hck_keep_windows(16)
+    case .none: hck_keep_windows(0)
+    }
+    hck_sanitizer_ignore_end()
+    let error = state.withLock { state -> Int32 in
+      if let loop = state.loop, state.pid == getpid() {
+        loop.configuration = configuration
+        return 0
+      }
+      let loop = WatchLoop(configuration)
+      let error = loop.start()
+      if error == 0 { state = State(loop: loop, pid: getpid()) }
+      return error
+    }
+    if error != 0 {
+      StandardError.say("the watchdog has no thread: " + String(cString: strerror(error)))
+    }
+  }
+
+  /// Ends the watch; a handler that runs just now is not waited for. A later `start` reports what
+  /// still hangs anew.
+  public func stop() {
+    state.withLock { state in
+      state.loop?.stop()
+      state.loop = nil
+    }
+  }
+}

@@ -1,0 +1,5 @@
+// The whole of what a module needs to be swapped.
+import InstrumentedLocks
+
+typealias NSLock = InstrumentedLock
+typealias NSRecursiveLock = InstrumentedRecursiveLock
