@@ -34,6 +34,7 @@ void hck_short_site(hck_entry *entry, const void *frame, uint64_t end) {
   uint64_t room = end - (uint64_t)frame;
   uint32_t length = hck_window_bytes < room ? hck_window_bytes : (uint32_t)room;
   if (length == 0) { entry->frame = 0; }
+  entry->since = __atomic_load_n(&hck_current_arena->clock, __ATOMIC_RELAXED);
   entry->length = (uint16_t)length;
   entry->levels = 0;
   for (uint32_t i = 0; i < length / 8; i++) { entry->window[i] = ((const uint64_t *)frame)[i]; }

@@ -19,6 +19,8 @@ final class WatchLoop: Sendable {
 
   /// 0 or an errno.
   func start() -> Int32 {
+    // The fork handlers are there before the thread is.
+    Self.apartFromForks {}
     // The thread owns a reference, which it takes over at its begin.
     let retained = Unmanaged.passRetained(self)
     let error = hck_thread_start(
@@ -38,14 +40,27 @@ final class WatchLoop: Sendable {
   private static let awake: UInt32 = 10_000
 
   private func run() {
-    OwnProcess.prepare()
     var process: OwnProcess?
+    Self.apartFromForks { OwnProcess.prepare() }
     while !isStopped.load(ordering: .acquiring) {
-      if process == nil { process = OwnProcess() }
-      let now = OwnProcess.now
-      if let report = process?.tick(now: now) { tell(report) }
-      usleep(process?.seesYoungWaits(now: now) == true ? Self.awake : Self.idle)
+      var report: HangReport?
+      var pause = Self.idle
+      Self.apartFromForks {
+        if process == nil { process = OwnProcess() }
+        let now = OwnProcess.now
+        report = process?.tick(now: now)
+        if process?.seesYoungWaits(now: now) == true { pause = Self.awake }
+      }
+      if let report { tell(report) }
+      usleep(pause)
     }
+  }
+
+  /// No fork falls into `work`: its child would inherit locks of the loader and the Swift runtime that nobody releases.
+  private static func apartFromForks(_ work: () -> Void) {
+    hck_gate_enter()
+    work()
+    hck_gate_leave()
   }
 
   private func tell(_ report: HangReport) {

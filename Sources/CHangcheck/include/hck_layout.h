@@ -36,7 +36,7 @@ enum hck_kind {
 // address in it, and after the last one the rbp that it saved. So wrappers that have returned are seen through.
 #define HCK_WINDOW_WORDS 6
 #define HCK_WINDOW_BYTES (HCK_WINDOW_WORDS * 8)
-#define HCK_CHAIN_LEVELS 5
+#define HCK_CHAIN_LEVELS 4
 
 typedef struct hck_entry {
   uint64_t resource;
@@ -56,7 +56,7 @@ enum hck_slot_state {
 };
 
 #define HCK_SLOT_BYTES 8192
-#define HCK_SLOT_ENTRIES 46 // held inside the slot; more go to a chunk
+#define HCK_SLOT_ENTRIES 50 // held inside the slot; more go to a chunk
 
 typedef struct hck_slot {
   uint64_t wait;     // resource word, 0 when it does not wait
@@ -84,7 +84,7 @@ typedef struct hck_slot {
   // The part of the stack that is certainly mapped from any frame in it up to its end; 0, 0 where not known.
   uint64_t stack_low, stack_high;
   uint64_t wait_frame; // of the drop-in that waits, like an entry's frame; 0 where none is kept
-  char reserved[HCK_SLOT_BYTES - 64 - 48 - 160 - 16 - 16 - 8 - HCK_SLOT_ENTRIES * 160];
+  char reserved[HCK_SLOT_BYTES - 64 - 48 - 16 - 16 - 8 - (HCK_SLOT_ENTRIES + 1) * sizeof(hck_entry)];
   hck_entry entries[HCK_SLOT_ENTRIES];
 } hck_slot;
 
@@ -131,7 +131,7 @@ typedef struct hck_arena {
 
 #define HCK_FIRST_SLOT 8192
 
-_Static_assert(sizeof(hck_entry) == 160, "an entry is two and a half cache lines");
+_Static_assert(sizeof(hck_entry) == 144, "an entry keeps the windows aligned");
 _Static_assert(sizeof(hck_slot) == HCK_SLOT_BYTES, "slots are found by index");
 
 // What an agent says when it has begun; the arena's descriptor comes with it.

@@ -51,16 +51,13 @@ HCK_INLINE void hck_site(
   hck_slot *_Nonnull slot, hck_entry *_Nonnull entry, const void *_Nonnull frame) {
   uint64_t at = (uint64_t)frame;
   uint64_t end = at >= slot->stack_low && at < slot->stack_high ? slot->stack_high : (at | 4095) + 1;
-  entry->since = __atomic_load_n(&hck_current_arena->clock, __ATOMIC_RELAXED);
   entry->frame = at;
   if (__builtin_expect(at + hck_window_reach > end, 0)) {
     hck_short_site(entry, frame, end);
     return;
   }
-  entry->length = HCK_WINDOW_BYTES;
   __builtin_memcpy(entry->window, frame, HCK_WINDOW_BYTES);
-  uint64_t next = *(const uint64_t *)frame;
-  uint16_t level = 0;
+  uint64_t next = *(const uint64_t *)frame, level = 0;
 #pragma clang loop unroll(full)
   for (; level < HCK_CHAIN_LEVELS; level++) {
     // rbp is any value at all in code that keeps no frame pointers.
@@ -71,7 +68,10 @@ HCK_INLINE void hck_site(
     next = *(const uint64_t *)at;
   }
   entry->chain[level * 2] = next;
-  entry->levels = level;
+  // since, length and levels in one store.
+  uint64_t facts = __atomic_load_n(&hck_current_arena->clock, __ATOMIC_RELAXED) |
+                   (uint64_t)HCK_WINDOW_BYTES << 32 | level << 48;
+  __builtin_memcpy(&entry->since, &facts, sizeof facts);
 }
 
 HCK_INLINE uint64_t hck_load64(const uint64_t *_Nonnull p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
