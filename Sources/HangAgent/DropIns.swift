@@ -24,7 +24,7 @@ import CHangcheck
   _ mutex: Mutex, _ time: Time, _ frame: UnsafeRawPointer
 ) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_mutex_timedlock(mutex, time) }
-  beginWait(slot, mutexWord(mutex) | HCK_TIMED_BIT)
+  beginWait(slot, mutexWord(mutex) | timedBit)
   let result = hck_real_pthread_mutex_timedlock(mutex, time)
   endWait(slot)
   return isTaken(result) ? acquired(slot, mutexWord(mutex), frame, result) : result

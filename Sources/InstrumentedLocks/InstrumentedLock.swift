@@ -87,7 +87,7 @@
       if pthread_mutex_trylock(core.mutex) != 0 {
         guard var time = LockCore.time(until: limit) else { return false }
         slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
-        beginWait(slot, core.word | HCK_TIMED_BIT)
+        beginWait(slot, core.word | timedBit)
         let result = pthread_mutex_timedlock(core.mutex, &time)
         endWait(slot)
         guard result == 0 else { return false }

@@ -7,11 +7,12 @@ struct ConfirmedDeadlock {
   var look: Look
 }
 
-/// Watches one process's arena for deadlocks, a tick at a time. Time comes in; nothing waits. Confined to one thread.
+/// Watches one process's arena for deadlocks, a tick at a time. Time comes in; nothing waits.
+/// Confined to one thread.
 ///
-/// A tick reads one word of each slot. Only waits that stood still since the last tick are analysed, first from the arena and
-/// the locks' memory alone; what looks like a deadlock is then asked of the kernel, twice, and the threads must not have
-/// run in between.
+/// A tick reads one word of each slot. Only waits that stood still since the last tick are
+/// analysed, first from the arena and the locks' memory alone; what looks like a deadlock is then
+/// asked of the kernel, twice, and the threads must not have run in between.
 final class DeadlockWatch {
   private struct WaitIdentity: Hashable {
     var slot: UInt32
@@ -43,7 +44,8 @@ final class DeadlockWatch {
 
   /// Nanoseconds between the two looks that must agree.
   static let secondLook: UInt64 = 20_000_000
-  /// The same where the owner is gone: a slow exit, or a thread that is about to unlock in its place, gets this long.
+  /// The same where the owner is gone: a slow exit, or a thread that is about to unlock in its
+  /// place, gets this long.
   static let secondLookAtGoneOwner: UInt64 = 1_000_000_000
 
   /// Whether any wait is so young that it may yet turn out to be a deadlock.
@@ -99,18 +101,24 @@ final class DeadlockWatch {
 
   /// All threads as they stand, with the kernel's word.
   func wholeLook(now: UInt64) -> Look {
-    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in waited($0, now: now) }
+    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in
+      waited($0, now: now)
+    }
     return builder.look(slots: nil, asksKernel: true)
   }
 
   /// What is on record, of a process that has ended.
   func lastLook(now: UInt64) -> Look {
-    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in waited($0, now: now) }
+    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in
+      waited($0, now: now)
+    }
     return builder.lookAtRecord()
   }
 
   private func analyse(slots: [UInt32], now: UInt64) -> [ConfirmedDeadlock] {
-    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in waited($0, now: now) }
+    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in
+      waited($0, now: now)
+    }
     let cheap = builder.look(slots: slots, asksKernel: false)
     // A condition's waiter may be waiting for its mutex by now, which only the kernel knows.
     let mayHideMutex = cheap.snapshot.threads.contains { thread in

@@ -3,7 +3,8 @@ internal import Glibc
 package import HangReport
 internal import WaitForGraph
 
-/// The eyes of `hangcheck run`: takes the arenas of the program and its children, and turns deadlocks into reports.
+/// The eyes of `hangcheck run`: takes the arenas of the program and its children, and turns
+/// deadlocks into reports.
 package final class RunSession: RunWatch {
   private let setup: RunSetup
   private var processes: [ProcessID: RunProcess] = [:]
@@ -80,7 +81,9 @@ package final class RunSession: RunWatch {
     var finding = DeadlockFinding(
       threads: picture.threads, resources: picture.resources, process: report.process
     ).finding(for: confirmed.deadlock)
-    let main = confirmed.look.threads.first { $0.tid.rawValue == process.pid.rawValue && $0.isAlive }
+    let main = confirmed.look.threads.first {
+      $0.tid.rawValue == process.pid.rawValue && $0.isAlive
+    }
     let stuck = Set(confirmed.deadlock.edges.map(\.thread) + confirmed.deadlock.victims)
     let mainIsStuck = process.isRoot && main.map { stuck.contains($0.id) } ?? false
     if hasPicture {
@@ -152,11 +155,13 @@ package final class RunSession: RunWatch {
   private func longWaits(_ picture: RunProcess.Picture) -> [Finding] {
     let threshold = Double(setup.waitThreshold.components.seconds)
     return picture.threads.compactMap { thread in
-      guard let wait = thread.waitsFor, let seconds = wait.seconds, seconds >= threshold else { return nil }
+      guard let wait = thread.waitsFor, let seconds = wait.seconds, seconds >= threshold else {
+        return nil
+      }
       return LongWaitFinding(
         threads: picture.threads, resources: picture.resources, process: report.process
       )
-        .finding(for: thread)
+      .finding(for: thread)
     }
   }
 

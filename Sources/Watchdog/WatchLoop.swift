@@ -56,7 +56,8 @@ final class WatchLoop: Sendable {
     }
   }
 
-  /// No fork falls into `work`: its child would inherit locks of the loader and the Swift runtime that nobody releases.
+  /// No fork falls into `work`: its child would inherit locks of the loader and the Swift runtime
+  /// that nobody releases.
   private static func apartFromForks(_ work: () -> Void) {
     hck_gate_enter()
     work()

@@ -95,7 +95,8 @@ struct RunCommand {
     return UnsafeBufferPointer(start: word, count: strlen(word)).map { UInt8(bitPattern: $0) }
   }
 
-  /// A report that waits for a slow reader. The program has ended, so a signal now is for hangcheck.
+  /// A report that waits for a slow reader. The program has ended, so a signal now is for
+  /// hangcheck.
   private func finishWriting(_ output: RunOutput, _ supervisor: Supervisor) {
     let deadly: Set<Int32> = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
     while let descriptor = output.waitingDescriptor {

@@ -1,5 +1,6 @@
-// A fork must not fall into the watchdog's work: its child would inherit the locks of the loader and of the Swift
-// runtime, held by a thread that it does not have. Fork handlers are C's, and run in the forking thread.
+// A fork must not fall into the watchdog's work: its child would inherit the locks of the loader
+// and of the Swift runtime, held by a thread that it does not have. Fork handlers are C's, and run
+// in the forking thread.
 #ifndef HCK_GATE_H
 #define HCK_GATE_H
 

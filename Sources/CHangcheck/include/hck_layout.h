@@ -1,7 +1,8 @@
 // The recorder's memory: what the watched process writes and hangcheck reads.
 //
-// One arena a process. Slots grow from its start, chunks of held locks from its end; both only grow, freed ones
-// are used again. Everything is written by its own thread and read by anyone at any time:
+// One arena a process. Slots grow from its start, chunks of held locks from its end; both only
+// grow, freed ones are used again. Everything is written by its own thread and read by anyone at
+// any time:
 //   I1  an entry's `resource` is 0 from its reservation until its other fields are written, and again from its release
 //   I2  entries at and above `count` are free
 //   I3  a wait is written before the call that may block and cleared after it: a thread that took the lock but has not
@@ -30,10 +31,11 @@ enum hck_kind {
   HCK_JOIN = 6, // the address is the pthread_t that is waited for
 };
 
-// Where something was acquired: the frame address of the recorder's entry point and what lay on the stack from there up.
-// window[0] is the caller's rbp, window[1] the return address, the rest the top of the caller's stack. Code that keeps
-// frame pointers, as unoptimised code does, is followed further: chain holds for each frame its address and the return
-// address in it, and after the last one the rbp that it saved. So wrappers that have returned are seen through.
+// Where something was acquired: the frame address of the recorder's entry point and what lay on the
+// stack from there up. window[0] is the caller's rbp, window[1] the return address, the rest the
+// top of the caller's stack. Code that keeps frame pointers, as unoptimised code does, is followed
+// further: chain holds for each frame its address and the return address in it, and after the last
+// one the rbp that it saved. So wrappers that have returned are seen through.
 #define HCK_WINDOW_WORDS 6
 #define HCK_WINDOW_BYTES (HCK_WINDOW_WORDS * 8)
 #define HCK_CHAIN_LEVELS 4
@@ -81,7 +83,8 @@ typedef struct hck_slot {
   uint64_t argument;
   hck_entry created; // site of the pthread_create
   char name[16];     // as it exited
-  // The part of the stack that is certainly mapped from any frame in it up to its end; 0, 0 where not known.
+  // The part of the stack that is certainly mapped from any frame in it up to its end; 0, 0 where
+  // not known.
   uint64_t stack_low, stack_high;
   uint64_t wait_frame; // of the drop-in that waits, like an entry's frame; 0 where none is kept
   char reserved[HCK_SLOT_BYTES - 64 - 48 - 16 - 16 - 8 - (HCK_SLOT_ENTRIES + 1) * sizeof(hck_entry)];
@@ -100,8 +103,8 @@ typedef struct hck_name {
 
 #define HCK_FLAG_IN_PROCESS 1u
 
-// What a drop-in lock keeps right behind its pthread mutex: where it was made, for want of a name. Whoever reads the
-// lock's memory finds it there, in process and from outside.
+// What a drop-in lock keeps right behind its pthread mutex: where it was made, for want of a name.
+// Whoever reads the lock's memory finds it there, in process and from outside.
 #define HCK_CREATION_MARK 0x656b616d636b6568ull // "hekcmake"
 typedef struct hck_creation {
   uint64_t mark;
@@ -117,7 +120,8 @@ typedef struct hck_arena {
   uint64_t size;
   uint32_t pid;
   uint32_t flags;
-  // The clock, in milliseconds: the reader moves it while it looks, so that a lock costs no clock read.
+  // The clock, in milliseconds: the reader moves it while it looks, so that a lock costs no clock
+  // read.
   uint32_t clock;
   uint32_t slots;       // ever used, low ones first
   uint64_t free_slot;   // index + 1 in the low half, a tag against ABA in the high half

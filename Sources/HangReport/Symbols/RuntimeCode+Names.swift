@@ -10,8 +10,8 @@ extension RuntimeCode {
     return file.hasPrefix("/home/build-user/") && access(file, F_OK) != 0
   }
 
-  /// Of the drop-in types, which are built from source with the program. Other modules of ours have names that a program
-  /// may use as well.
+  /// Of the drop-in types, which are built from source with the program. Other modules of ours have
+  /// names that a program may use as well.
   static func isOwn(_ linkerName: String) -> Bool {
     linkerName.hasPrefix("$s17InstrumentedLocks") || linkerName.hasPrefix("$s8Recorder9InProcessO")
   }
