@@ -47,7 +47,7 @@ package final class OwnProcess {
     guard let look = confirmed.first?.look else { return nil }
     let alive = look.threads.filter { $0.isAlive && $0.tid != observer }.map(\.tid)
     let stacks = captureStacks(alive, look)
-    var assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true)
+    let assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true)
     let threads = assembler.threads(look, stacks: stacks).filter { $0.tid != observer.rawValue }
     var report = HangReport(
       tool: .current, mode: .inProcess,

@@ -13,7 +13,6 @@ struct ReportAssembler {
   private let unwinder: Unwinder?
   /// What could not be known, one sentence each.
   private(set) var limits: [String] = []
-  private var cache: [RawFrame: [Frame]] = [:]
 
   /// `isRoot`: the process that was started, whose threads carry no pid in the report.
   let isRoot: Bool
@@ -42,7 +41,7 @@ struct ReportAssembler {
     }
   }
 
-  mutating func threads(
+  func threads(
     _ look: Look, stacks: [KernelThreadID: CapturedThread]
   ) -> [Thread] {
     look.snapshot.threads.map { seen in
@@ -51,7 +50,7 @@ struct ReportAssembler {
       if seen.isAlive, let captured = stacks[kernel.tid] {
         live = unwinder?.unwind(captured.registers, stack: [captured.stack])
       }
-      let stack = live.map { frames($0.frames) } ?? []
+      let stack = live.map { symbolizer.frames(for: $0.frames) } ?? []
       let holds = zip(seen.holds, kernel.holds).map { hold, recorded in
         let site = recorded.site
         return Thread.Hold(
@@ -90,31 +89,15 @@ struct ReportAssembler {
     arena.name(of: key.address) ?? CreationSite(ofMutex: key, memory)?.description
   }
 
-  private mutating func acquisition(_ site: RecordedSite?, live: [RawFrame]) -> [Frame] {
+  private func acquisition(_ site: RecordedSite?, live: [RawFrame]) -> [Frame] {
     guard let site else { return [] }
     guard let unwinder else {
-      return frames([RawFrame(pc: site.returnAddress, cfa: 0, isExact: false)])
+      return symbolizer.frames(for: [RawFrame(pc: site.returnAddress, cfa: 0, isExact: false)])
     }
     let unwound = unwinder.unwindSite(
       returnAddress: site.returnAddress, sp: site.stackPointer, rbp: site.framePointer,
       kept: site.copies, live: live)
-    return frames(unwound.frames)
-  }
-
-  private mutating func frames(_ raw: [RawFrame]) -> [Frame] {
-    var result: [Frame] = []
-    for frame in raw {
-      // The same code is on many stacks; only its frame address differs.
-      let key = RawFrame(pc: frame.pc, cfa: 0, isExact: frame.isExact)
-      if let known = cache[key] {
-        result += known
-      } else {
-        let made = symbolizer.frames(for: frame)
-        cache[key] = made
-        result += made
-      }
-    }
-    return result
+    return symbolizer.frames(for: unwound.frames)
   }
 
   /// What a thread does: as it was stopped, so that it agrees with its stack, else as the kernel

@@ -54,7 +54,7 @@ final class RunProcess {
   /// What was on record when the process was killed.
   func lastPicture(now: UInt64) -> Picture {
     let look = watch.lastLook(now: now)
-    var assembler = ReportAssembler(
+    let assembler = ReportAssembler(
       files: files, memory: memory, arena: arena, isRoot: isRoot, mappings: lastMappings)
     let threads = assembler.threads(look, stacks: [:])
     return Picture(
@@ -74,7 +74,7 @@ final class RunProcess {
   func picture(of look: Look) -> Picture {
     let alive = look.threads.filter(\.isAlive).map(\.tid)
     let stacks = capture.capture(alive, memory: memory)
-    var assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: isRoot)
+    let assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: isRoot)
     let threads = assembler.threads(look, stacks: stacks)
     var limits = assembler.limits
     if let refusal = capture.refusal, stacks.count < alive.count {

@@ -33,7 +33,9 @@ public struct Fingerprint: Sendable {
   /// The first frame of the user's own code, by name.
   static func site(_ stack: [Frame]) -> String {
     guard let frame = stack.first(where: { !$0.runtime }) ?? stack.first else { return "?" }
-    return frame.symbol.map(plain) ?? "in " + fileName(frame.image)
+    // Without symbols, only the same binary can be recognised.
+    return frame.symbol.map(plain)
+      ?? "in \(fileName(frame.image))" + (frame.offset.map { "+\($0)" } ?? "")
   }
 
   /// The name as written, whether or not the optimiser specialised or merged the function.

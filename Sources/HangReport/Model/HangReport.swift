@@ -81,6 +81,8 @@ public struct Frame: Codable, Sendable, Hashable {
   public var address: Address
   /// Path of the binary, or "" where no mapping holds the address.
   public var image: String
+  /// The call's address in the image's file, as addr2line takes it; not known for all images.
+  public var offset: Address?
   /// Demangled.
   public var symbol: String?
   public var file: String?
@@ -90,11 +92,12 @@ public struct Frame: Codable, Sendable, Hashable {
   /// Of the language runtime, libdispatch, glibc or this tool: text output folds it.
   public var runtime: Bool
   public init(
-    address: Address, image: String, symbol: String? = nil, file: String? = nil, line: Int? = nil,
+    address: Address, image: String, offset: Address? = nil, symbol: String? = nil, file: String? = nil, line: Int? = nil,
     column: Int? = nil, inlined: Bool = false, runtime: Bool = false
   ) {
     self.address = address
     self.image = image
+    self.offset = offset
     self.symbol = symbol
     self.file = file
     self.line = line

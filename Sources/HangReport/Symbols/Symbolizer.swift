@@ -45,7 +45,11 @@ public final class Symbolizer {
           address: address, image: image.path, runtime: RuntimeCode.isRuntime(image: image.path))
       ]
     }
-    return symbols.frames(at: pc &- bias, address: address)
+    return symbols.frames(at: pc &- bias, address: address).map {
+      var frame = $0
+      frame.offset = Address(pc &- bias)
+      return frame
+    }
   }
 
   private func symbols(of image: ImageMap.Image) -> SymbolImage? {

@@ -46,7 +46,10 @@ extension TextPage {
 
   private func function(_ frame: Frame) -> String {
     let image = frame.image.isEmpty ? "unmapped memory" : cleaned(fileName(frame.image))
-    return (frame.symbol.map(cleaned) ?? frame.address.description) + " of \(image)"
+    if let symbol = frame.symbol { return cleaned(symbol) + " of \(image)" }
+    // The same in every run, and what addr2line wants.
+    if let offset = frame.offset { return "\(image)+\(offset)" }
+    return "\(frame.address) of \(image)"
   }
 
   private func fileAndLine(_ frame: Frame) -> String? {
