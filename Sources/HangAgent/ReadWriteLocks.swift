@@ -11,9 +11,9 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
 
 @c(pthread_rwlock_rdlock) public func readLock(_ lock: ReadWriteLock) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_rdlock(lock) }
-  beginWait(slot, word(lock) | HCK_SHARED_BIT)
+  let before = beginWait(slot, word(lock) | HCK_SHARED_BIT)
   let result = hck_real_pthread_rwlock_rdlock(lock)
-  endWait(slot)
+  endWait(slot, before)
   return result == 0 ? acquired(slot, word(lock) | HCK_SHARED_BIT, hck_frame(), result) : result
 }
 
@@ -25,9 +25,9 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
 
 @c(pthread_rwlock_timedrdlock) public func readTimedLock(_ lock: ReadWriteLock, _ time: Time) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_timedrdlock(lock, time) }
-  beginWait(slot, word(lock) | HCK_SHARED_BIT | HCK_TIMED_BIT)
+  let before = beginWait(slot, word(lock) | HCK_SHARED_BIT | HCK_TIMED_BIT)
   let result = hck_real_pthread_rwlock_timedrdlock(lock, time)
-  endWait(slot)
+  endWait(slot, before)
   return result == 0 ? acquired(slot, word(lock) | HCK_SHARED_BIT, hck_frame(), result) : result
 }
 
@@ -35,17 +35,17 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   _ lock: ReadWriteLock, _ clock: Int32, _ time: Time
 ) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_clockrdlock(lock, clock, time) }
-  beginWait(slot, word(lock) | HCK_SHARED_BIT | HCK_TIMED_BIT)
+  let before = beginWait(slot, word(lock) | HCK_SHARED_BIT | HCK_TIMED_BIT)
   let result = hck_real_pthread_rwlock_clockrdlock(lock, clock, time)
-  endWait(slot)
+  endWait(slot, before)
   return result == 0 ? acquired(slot, word(lock) | HCK_SHARED_BIT, hck_frame(), result) : result
 }
 
 @c(pthread_rwlock_wrlock) public func writeLock(_ lock: ReadWriteLock) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_wrlock(lock) }
-  beginWait(slot, word(lock))
+  let before = beginWait(slot, word(lock))
   let result = hck_real_pthread_rwlock_wrlock(lock)
-  endWait(slot)
+  endWait(slot, before)
   return result == 0 ? acquired(slot, word(lock), hck_frame(), result) : result
 }
 
@@ -57,9 +57,9 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
 
 @c(pthread_rwlock_timedwrlock) public func writeTimedLock(_ lock: ReadWriteLock, _ time: Time) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_timedwrlock(lock, time) }
-  beginWait(slot, word(lock) | HCK_TIMED_BIT)
+  let before = beginWait(slot, word(lock) | HCK_TIMED_BIT)
   let result = hck_real_pthread_rwlock_timedwrlock(lock, time)
-  endWait(slot)
+  endWait(slot, before)
   return result == 0 ? acquired(slot, word(lock), hck_frame(), result) : result
 }
 
@@ -67,9 +67,9 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   _ lock: ReadWriteLock, _ clock: Int32, _ time: Time
 ) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_clockwrlock(lock, clock, time) }
-  beginWait(slot, word(lock) | HCK_TIMED_BIT)
+  let before = beginWait(slot, word(lock) | HCK_TIMED_BIT)
   let result = hck_real_pthread_rwlock_clockwrlock(lock, clock, time)
-  endWait(slot)
+  endWait(slot, before)
   return result == 0 ? acquired(slot, word(lock), hck_frame(), result) : result
 }
 
@@ -97,9 +97,9 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
 @c(pthread_spin_lock) public func spinLock(_ lock: SpinLock) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_spin_lock(lock) }
   let word = resourceWord(lock, HCK_SPIN)
-  beginWait(slot, word)
+  let before = beginWait(slot, word)
   let result = hck_real_pthread_spin_lock(lock)
-  endWait(slot)
+  endWait(slot, before)
   return result == 0 ? acquired(slot, word, hck_frame(), result) : result
 }
 

@@ -25,16 +25,19 @@ public func currentSlot() -> Slot? {
 }
 
 /// Says that the thread may block from here on. The clock of the wait is the reader's: it sees when the wait began.
+/// Returns what `endWait` puts back: in a signal's handler, the wait that the signal interrupted.
 @inlinable @inline(__always)
-public func beginWait(_ slot: Slot, _ word: ResourceWord) {
+public func beginWait(_ slot: Slot, _ word: ResourceWord) -> ResourceWord {
+  let before = slot.pointee.wait
   slot.pointee.wait = word
   hck_order()
+  return before
 }
 
 @inlinable @inline(__always)
-public func endWait(_ slot: Slot) {
+public func endWait(_ slot: Slot, _ before: ResourceWord) {
   hck_order()
-  slot.pointee.wait = 0
+  slot.pointee.wait = before
 }
 
 /// Pushes what was just acquired, with the site that `frame` (of the recorder's entry point) stands for, and passes
