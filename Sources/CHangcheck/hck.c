@@ -22,6 +22,7 @@
 __thread hck_slot *hck_tls_slot;
 __thread int hck_tls_closed;
 hck_arena *hck_current_arena;
+__thread hck_slot *hck_tls_forking;
 uint32_t hck_window_bytes = HCK_WINDOW_BYTES;
 uint64_t hck_window_reach = HCK_WINDOW_BYTES;
 
