@@ -117,11 +117,42 @@ func growHeldStack(_ slot: Slot) -> Bool {
   dropHoles(slot)
   if slot.pointee.count < slot.pointee.capacity { return true }
   guard let arena = hck_arena_get() else { return false }
-  let capacity = slot.pointee.capacity &* 2
-  let entryBytes = UInt64(MemoryLayout<hck_entry>.stride)
-  guard let offset = takeChunk(arena, bytes: capacity &* entryBytes) else {
-    hck_count64(&arena.pointee.unrecorded)
-    return false
+  // A signal's handler records nothing while the entries move.
+  let isOwn = hck_slot_of_thread() == slot
+  let closed = hck_closed()
+  if isOwn {
+    hck_set_closed(2)
+    hck_set_slot_of_thread(nil)
+    hck_order()
+  }
+  let done = moveEntries(slot, arena)
+  if isOwn {
+    hck_order()
+    hck_set_slot_of_thread(slot)
+    hck_set_closed(closed)
+  }
+  return done
+}
+
+/// Copies all but the holes to where there is room, and only then lets the slot point there: a reader sees the entries of
+/// before or those of now.
+private func moveEntries(_ slot: Slot, _ arena: UnsafeMutablePointer<hck_arena>) -> Bool {
+  let count = Int(truncatingIfNeeded: slot.pointee.count)
+  let old = slot.pointee.held
+  var live: UInt64 = 0
+  var index = 0
+  while index < count {
+    if old[index].resource != HCK_HOLE_BIT { live &+= 1 }
+    index &+= 1
+  }
+  let capacity = live &* 2 > slot.pointee.capacity ? slot.pointee.capacity &* 2 : slot.pointee.capacity
+  var offset = slot.pointee.spare_offset
+  if slot.pointee.spare_capacity < capacity {
+    guard let fresh = takeChunk(arena, bytes: capacity &* UInt64(MemoryLayout<hck_entry>.stride)) else {
+      hck_count64(&arena.pointee.unrecorded)
+      return false
+    }
+    offset = fresh
   }
   let chunk = UnsafeMutableRawPointer(arena).advanced(by: Int(offset))
     .assumingMemoryBound(to: hck_entry.self)
@@ -135,6 +166,12 @@ func growHeldStack(_ slot: Slot) -> Bool {
   slot.pointee.held = chunk
   hck_order()
   slot.pointee.capacity = capacity
+  while next < Int(truncatingIfNeeded: capacity) {
+    chunk[next].resource = 0
+    next &+= 1
+  }
+  slot.pointee.spare_offset = slot.pointee.held_offset
+  slot.pointee.spare_capacity = slot.pointee.capacity
   return true
 }
 

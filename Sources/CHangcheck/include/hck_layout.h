@@ -83,7 +83,8 @@ typedef struct hck_slot {
   char name[16];     // as it exited
   // The part of the stack that is certainly mapped from any frame in it up to its end; 0, 0 where not known.
   uint64_t stack_low, stack_high;
-  char reserved[HCK_SLOT_BYTES - 64 - 48 - 160 - 16 - 16 - HCK_SLOT_ENTRIES * 160];
+  uint64_t spare_offset, spare_capacity; // room that entries lay in before, for the next time they move
+  char reserved[HCK_SLOT_BYTES - 64 - 48 - 160 - 16 - 32 - HCK_SLOT_ENTRIES * 160];
   hck_entry entries[HCK_SLOT_ENTRIES];
 } hck_slot;
 
