@@ -43,12 +43,41 @@ void hck_short_site(hck_entry *entry, const void *frame, uint64_t end) {
 static void *hck_libc_stack_end(void);
 
 hck_arena *hck_arena_make(int *fd_out) {
-  struct rlimit file = {RLIM_INFINITY, RLIM_INFINITY};
+  struct rlimit file = {RLIM_INFINITY, RLIM_INFINITY}, space = file;
+static uint32_t inherited[HCK_INHERITED];
+
+void hck_inherit(uint32_t tid) {
+  memmove(inherited + 1, inherited, sizeof inherited - sizeof *inherited);
+  inherited[0] = tid;
+}
+
+#define READY_STEP (256ull << 10)
+
+int hck_arena_ready(hck_arena *arena, uint64_t low, uint64_t high) {
+  uint64_t was = __atomic_load_n(&arena->ready_low, __ATOMIC_ACQUIRE);
+  if (low > was) {
+    low = (low + READY_STEP - 1) & ~(READY_STEP - 1);
+    if (low > arena->size) { low = arena->size; }
+    if (mprotect((char *)arena + was, low - was, PROT_READ | PROT_WRITE) != 0) { return errno; }
+    while (was < low && !__atomic_compare_exchange_n(&arena->ready_low, &was, low, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {}
+  }
+  was = __atomic_load_n(&arena->ready_high, __ATOMIC_ACQUIRE);
+  if (high < was) {
+    high &= ~(READY_STEP - 1);
+    if (mprotect((char *)arena + high, was - high, PROT_READ | PROT_WRITE) != 0) { return errno; }
+    while (was > high && !__atomic_compare_exchange_n(&arena->ready_high, &was, high, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {}
+  }
+  return 0;
+}
+
   getrlimit(RLIMIT_FSIZE, &file);
   for (uint64_t size = 1ull << 30; size >= 1ull << 20; size >>= 1) {
     int fd = -1;
+  getrlimit(RLIMIT_AS, &space);
     if (fd_out) {
       // A size above the limit would raise SIGXFSZ in the watched program.
+    // Address space under a limit is the program's: it may count on nearly all of it.
+    if (space.rlim_cur != RLIM_INFINITY && size > 1ull << 20 && size > space.rlim_cur / 64) { continue; }
       if (file.rlim_cur != RLIM_INFINITY && size > file.rlim_cur) { continue; }
       fd = memfd_create("hangcheck", MFD_CLOEXEC);
       if (fd < 0) { return NULL; }
@@ -58,14 +87,23 @@ hck_arena *hck_arena_make(int *fd_out) {
       }
     }
     int flags = fd_out ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, fd, 0);
+    void *p = mmap(NULL, size, PROT_NONE, flags | MAP_NORESERVE, fd, 0);
+    if (p != MAP_FAILED && mprotect(p, READY_STEP, PROT_READ | PROT_WRITE) != 0) {
+      munmap(p, size);
+      p = MAP_FAILED;
+    }
     if (p == MAP_FAILED) {
       if (fd >= 0) { close(fd); }
       continue;
     }
     hck_arena *arena = p;
     arena->version = HCK_LAYOUT_VERSION;
+    // A core of the program would be as large as the whole arena.
+    madvise(p, size, MADV_DONTDUMP);
     arena->header_bytes = HCK_FIRST_SLOT;
+    arena->ready_low = READY_STEP;
+    arena->ready_high = size;
+    memcpy(arena->inherited, inherited, sizeof inherited);
     arena->size = size;
     arena->pid = (uint32_t)getpid();
     arena->chunks_end = size;

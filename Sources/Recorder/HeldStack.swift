@@ -184,3 +184,5 @@ func takeChunk(_ arena: UnsafeMutablePointer<hck_arena>, bytes: UInt64) -> UInt6
     if hck_cas64(&arena.pointee.chunks_end, end, end &- bytes) != 0 { return end &- bytes }
   }
 }
+    guard end &- bytes >= hck_load64(&arena.pointee.ready_high) || hck_arena_ready(arena, 0, end &- bytes) == 0
+    else { return nil }

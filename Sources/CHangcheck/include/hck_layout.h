@@ -118,6 +118,11 @@ typedef struct hck_arena {
   uint64_t tid_offset;  // of the tid inside struct pthread, 0 when it was not found
   uint64_t main_stack_end; // of the main thread's stack, 0 where not known
   uint64_t base;        // of the arena in the watched process
+  // Of the watched process, what lies below the first and above the second may be touched; the rest is only reserved, so
+  // that mlockall does not fill it.
+  uint64_t ready_low, ready_high;
+  // Who the first thread was before the forks that led here, the last one first: it owns what it had locked by then.
+  uint32_t inherited[HCK_INHERITED];
 } hck_arena;
 
 #define HCK_FIRST_SLOT 8192
