@@ -82,7 +82,7 @@ static char *const *find(char *const environment[], const char *prefix) {
 }
 
 static int wanted(char *const environment[]) {
-  return hck_socket_name && hck_follow && hck_agent_path && !find(environment, "HANGCHECK_LINK=");
+  return hck_socket_name && hck_follows() && hck_agent_path && !find(environment, "HANGCHECK_LINK=");
 }
 
 // Room for the copy that `fill` writes: two more entries and the end.

@@ -16,6 +16,8 @@ extern __thread int hck_tls_closed __attribute__((tls_model("initial-exec"))) HC
 // The slot of a thread that is in fork.
 extern __thread hck_slot *_Nullable hck_tls_forking __attribute__((tls_model("initial-exec"))) HCK_HIDDEN;
 extern hck_arena *_Nullable hck_current_arena HCK_HIDDEN;
+// 1 once the process lives under a seccomp filter of its own: it makes no system call that glibc would not make.
+extern uint32_t hck_confined HCK_HIDDEN;
 // Bytes of stack kept a site: HCK_WINDOW_BYTES, 16 for the return address alone, 0 for none. The reach is how much must
 // be readable for the usual way: more than there is where less is kept.
 extern uint32_t hck_window_bytes HCK_HIDDEN;
