@@ -2,6 +2,7 @@
 #include "include/hck_system.h"
 #include "include/hck_thread.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,6 @@
 
 __thread hck_slot *hck_tls_slot;
 __thread int hck_tls_closed;
-hck_arena *hck_current_arena;
 __thread hck_slot *hck_tls_forking;
 hck_arena *hck_current_arena;
 uint32_t hck_confined;
@@ -44,8 +44,6 @@ void hck_short_site(hck_entry *entry, const void *frame, uint64_t end) {
 
 static void *hck_libc_stack_end(void);
 
-hck_arena *hck_arena_make(int *fd_out) {
-  struct rlimit file = {RLIM_INFINITY, RLIM_INFINITY}, space = file;
 static uint32_t inherited[HCK_INHERITED];
 
 void hck_inherit(uint32_t tid) {
@@ -72,14 +70,16 @@ int hck_arena_ready(hck_arena *arena, uint64_t low, uint64_t high) {
   return 0;
 }
 
+hck_arena *hck_arena_make(int *fd_out) {
+  struct rlimit file = {RLIM_INFINITY, RLIM_INFINITY}, space = file;
   getrlimit(RLIMIT_FSIZE, &file);
+  getrlimit(RLIMIT_AS, &space);
   for (uint64_t size = 1ull << 30; size >= 1ull << 20; size >>= 1) {
     int fd = -1;
-  getrlimit(RLIMIT_AS, &space);
-    if (fd_out) {
-      // A size above the limit would raise SIGXFSZ in the watched program.
     // Address space under a limit is the program's: it may count on nearly all of it.
     if (space.rlim_cur != RLIM_INFINITY && size > 1ull << 20 && size > space.rlim_cur / 64) { continue; }
+    if (fd_out) {
+      // A size above the limit would raise SIGXFSZ in the watched program.
       if (file.rlim_cur != RLIM_INFINITY && size > file.rlim_cur) { continue; }
       fd = memfd_create("hangcheck", MFD_CLOEXEC);
       if (fd < 0) { return NULL; }
@@ -98,14 +98,14 @@ int hck_arena_ready(hck_arena *arena, uint64_t low, uint64_t high) {
       if (fd >= 0) { close(fd); }
       continue;
     }
-    hck_arena *arena = p;
-    arena->version = HCK_LAYOUT_VERSION;
     // A core of the program would be as large as the whole arena.
     madvise(p, size, MADV_DONTDUMP);
-    arena->header_bytes = HCK_FIRST_SLOT;
+    hck_arena *arena = p;
     arena->ready_low = READY_STEP;
     arena->ready_high = size;
     memcpy(arena->inherited, inherited, sizeof inherited);
+    arena->version = HCK_LAYOUT_VERSION;
+    arena->header_bytes = HCK_FIRST_SLOT;
     arena->size = size;
     arena->pid = (uint32_t)getpid();
     arena->chunks_end = size;
@@ -121,6 +121,46 @@ int hck_arena_ready(hck_arena *arena, uint64_t low, uint64_t high) {
 }
 
 void hck_arena_unmap(hck_arena *arena) { munmap(arena, arena->size); }
+
+static int read_all(int fd, void *to, size_t size, uint64_t at) {
+  return at < INT64_MAX && pread(fd, to, size, (off_t)at) == (ssize_t)size;
+}
+
+// Where the bytes lie in the file that are to lie at `address` in memory; UINT64_MAX for nowhere.
+static uint64_t file_offset(int fd, const Elf64_Ehdr *header, uint64_t address) {
+  for (unsigned i = 0; i < header->e_phnum; i++) {
+    Elf64_Phdr load;
+    if (!read_all(fd, &load, sizeof load, header->e_phoff + (uint64_t)i * sizeof load)) { break; }
+    if (load.p_type == PT_LOAD && address >= load.p_vaddr && address - load.p_vaddr < load.p_filesz) {
+      return load.p_offset + (address - load.p_vaddr);
+    }
+  }
+  return UINT64_MAX;
+}
+
+int hck_insists_on_first(int fd) {
+  static const char first[] = "libasan.so";
+  Elf64_Ehdr header;
+  if (!read_all(fd, &header, sizeof header, 0) || header.e_phentsize != sizeof(Elf64_Phdr)) { return 0; }
+  Elf64_Phdr dynamic = {0};
+  for (unsigned i = 0; i < header.e_phnum && dynamic.p_type != PT_DYNAMIC; i++) {
+    if (!read_all(fd, &dynamic, sizeof dynamic, header.e_phoff + (uint64_t)i * sizeof dynamic)) { return 0; }
+  }
+  if (dynamic.p_type != PT_DYNAMIC) { return 0; }
+  // Libraries that are needed come first in the table, the strings' address after them.
+  uint64_t names[64], count = 0, strings = UINT64_MAX;
+  Elf64_Dyn entry;
+  for (uint64_t i = 0; i < 1024 && read_all(fd, &entry, sizeof entry, dynamic.p_offset + i * sizeof entry); i++) {
+    if (entry.d_tag == DT_NULL) { break; }
+    if (entry.d_tag == DT_NEEDED && count < 64) { names[count++] = entry.d_un.d_val; }
+    if (entry.d_tag == DT_STRTAB) { strings = file_offset(fd, &header, entry.d_un.d_ptr); }
+  }
+  for (uint64_t i = 0; i < count && strings != UINT64_MAX; i++) {
+    char name[sizeof first - 1];
+    if (read_all(fd, name, sizeof name, strings + names[i]) && memcmp(name, first, sizeof name) == 0) { return 1; }
+  }
+  return 0;
+}
 
 // ld.so's record of where the main thread's stack began.
 extern void *__libc_stack_end;
@@ -230,6 +270,7 @@ uint64_t hck_monotonic_ns(void) {
 
 void hck_thread_name(char *sixteen) {
   memset(sixteen, 0, 16);
+  if (hck_confined) { return; }
   prctl(PR_GET_NAME, sixteen, 0, 0, 0);
 }
 
@@ -270,7 +311,6 @@ int hck_ptrace_registers(int tid, uint64_t *r) {
   memcpy(r, all, sizeof all);
   return 0;
 }
-  if (hck_confined) { return; }
 int64_t hck_read_memory(int pid, uint64_t address, void *to, size_t size) {
   struct iovec local = {to, size}, remote = {(void *)address, size};
   return process_vm_readv(pid, &local, 1, &remote, 1, 0);

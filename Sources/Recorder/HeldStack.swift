@@ -111,7 +111,8 @@ func dropHoles(_ slot: Slot) {
   }
 }
 
-/// Twice the room, from the arena's chunks; the slot keeps it for the threads that use it later.
+/// Room for more entries. Where half of them are holes, as behind a thread that goes hand over hand for ever, the others
+/// move together; else there is twice the room, from the arena's chunks. The slot keeps it for the threads that use it later.
 @usableFromInline
 func growHeldStack(_ slot: Slot) -> Bool {
   dropHoles(slot)
@@ -156,22 +157,27 @@ private func moveEntries(_ slot: Slot, _ arena: UnsafeMutablePointer<hck_arena>)
   }
   let chunk = UnsafeMutableRawPointer(arena).advanced(by: Int(offset))
     .assumingMemoryBound(to: hck_entry.self)
-  var index = 0
-  while index < Int(slot.pointee.count) {
-    chunk[index] = slot.pointee.held[index]
+  var next = 0
+  index = 0
+  while index < count {
+    if old[index].resource != HCK_HOLE_BIT {
+      chunk[next] = old[index]
+      next &+= 1
+    }
     index &+= 1
   }
-  hck_order()
-  slot.pointee.held_offset = offset
-  slot.pointee.held = chunk
-  hck_order()
-  slot.pointee.capacity = capacity
   while next < Int(truncatingIfNeeded: capacity) {
     chunk[next].resource = 0
     next &+= 1
   }
   slot.pointee.spare_offset = slot.pointee.held_offset
   slot.pointee.spare_capacity = slot.pointee.capacity
+  hck_order()
+  slot.pointee.held_offset = offset
+  slot.pointee.held = chunk
+  hck_order()
+  slot.pointee.count = live
+  slot.pointee.capacity = capacity
   return true
 }
 
@@ -181,8 +187,8 @@ func takeChunk(_ arena: UnsafeMutablePointer<hck_arena>, bytes: UInt64) -> UInt6
     let end = hck_load64(&arena.pointee.chunks_end)
     let slotsEnd = UInt64(HCK_FIRST_SLOT) &+ UInt64(hck_load32(&arena.pointee.slots)) &* UInt64(HCK_SLOT_BYTES)
     guard end > bytes, end &- bytes > slotsEnd &+ UInt64(HCK_SLOT_BYTES) else { return nil }
+    guard end &- bytes >= hck_load64(&arena.pointee.ready_high) || hck_arena_ready(arena, 0, end &- bytes) == 0
+    else { return nil }
     if hck_cas64(&arena.pointee.chunks_end, end, end &- bytes) != 0 { return end &- bytes }
   }
 }
-    guard end &- bytes >= hck_load64(&arena.pointee.ready_high) || hck_arena_ready(arena, 0, end &- bytes) == 0
-    else { return nil }

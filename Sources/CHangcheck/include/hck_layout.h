@@ -99,8 +99,8 @@ typedef struct hck_name {
 } hck_name;
 
 #define HCK_FLAG_IN_PROCESS 1u
-
 #define HCK_INHERITED 8
+
 typedef struct hck_arena {
   uint64_t magic;
   uint32_t version;

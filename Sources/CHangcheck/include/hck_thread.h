@@ -28,12 +28,12 @@ HCK_INLINE hck_slot *_Nullable hck_slot_of_thread(void) { return hck_tls_slot; }
 HCK_INLINE void hck_set_slot_of_thread(hck_slot *_Nullable slot) { hck_tls_slot = slot; }
 HCK_INLINE int hck_closed(void) { return hck_tls_closed; }
 HCK_INLINE void hck_set_closed(int value) { hck_tls_closed = value; }
-HCK_INLINE hck_arena *_Nullable hck_arena_get(void) {
-  return __atomic_load_n(&hck_current_arena, __ATOMIC_ACQUIRE);
 HCK_INLINE hck_slot *_Nullable hck_forking_slot(void) { return hck_tls_forking; }
 HCK_INLINE void hck_set_forking_slot(hck_slot *_Nullable slot) { hck_tls_forking = slot; }
 // In the child of a fork: the forking thread, which was `tid`, is its first thread from here on.
 void hck_inherit(uint32_t tid) HCK_HIDDEN;
+HCK_INLINE hck_arena *_Nullable hck_arena_get(void) {
+  return __atomic_load_n(&hck_current_arena, __ATOMIC_ACQUIRE);
 }
 HCK_INLINE void hck_arena_set(hck_arena *_Nullable arena) {
   __atomic_store_n(&hck_current_arena, arena, __ATOMIC_RELEASE);
