@@ -41,7 +41,8 @@ let package = Package(
       name: "HangAgent", dependencies: ["CHangcheck", "CHangAgent"], exclude: ["exports.map"],
       swiftSettings: [
         .enableExperimentalFeature("Embedded"),
-        .unsafeFlags(["-wmo", "-O", "-Xcc", "-fno-omit-frame-pointer", "-Xllvm",
+        .unsafeFlags([
+          "-wmo", "-O", "-Xcc", "-fno-omit-frame-pointer", "-Xllvm",
           "-swiftmergefunc-threshold=0",
           "-Xllvm", "-force-remove-attribute=nounwind", "-Xcc", "-fexceptions",
         ]),

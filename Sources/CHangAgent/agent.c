@@ -1,4 +1,5 @@
-// The agent's entry into a process: the real functions, the constructor, and the environment that it takes away.
+// The agent's entry into a process: the real functions, the constructor, and the environment that
+// it takes away.
 #include "include/hck_real.h"
 
 #include <dlfcn.h>
@@ -41,7 +42,8 @@ int hck_follow;
 uint64_t hck_stack_bytes(const pthread_attr_t *attributes) {
   size_t size = 0;
   if (attributes && pthread_attr_getstacksize(attributes, &size) == 0) { return size; }
-  // glibc's default is the limit as it was at the start, or 2 MiB; a program may ask for less or more by name.
+  // glibc's default is the limit as it was at the start, or 2 MiB; a program may ask for less or
+  // more by name.
   struct rlimit limit;
   if (getrlimit(RLIMIT_STACK, &limit) != 0) { return 0; }
   return limit.rlim_cur < (1u << 20) ? 0 : 1u << 20;
@@ -53,8 +55,9 @@ int hck_register_fork_handlers(void) {
   return pthread_atfork(hck_before_fork, hck_after_fork_in_parent, hck_after_fork_in_child);
 }
 
-// "HANGCHECK_LINK=<socket>;<flag>;…" and our own path at the end of LD_PRELOAD are hangcheck's, not the program's: both are
-// taken out of the environment and kept for the programs that this one starts.
+// "HANGCHECK_LINK=<socket>;<flag>;…" and our own path at the end of LD_PRELOAD are hangcheck's, not
+// the program's: both are taken out of the environment and kept for the programs that this one
+// starts.
 char hck_link_entry[512];
 char hck_preload_entry[4608];
 const char *hck_agent_path;

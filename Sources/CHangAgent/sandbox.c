@@ -1,6 +1,7 @@
-// A program that confines itself by a seccomp filter may do from then on only what the filter allows, and dies of the
-// rest. So what needs system calls is done just before, and nothing is begun later: neither in this process nor in those
-// that it forks or starts, which inherit the filter.
+// A program that confines itself by a seccomp filter may do from then on only what the filter
+// allows, and dies of the rest. So what needs system calls is done just before, and nothing is
+// begun later: neither in this process nor in those that it forks or starts, which inherit the
+// filter.
 #include "include/hck_real.h"
 
 #include <dlfcn.h>
@@ -35,7 +36,8 @@ int prctl(int option, long a, long b, long c, long d) {
   return real_prctl(option, a, b, c, d);
 }
 
-// With all its arguments in place it is a jump: whatever the call does to the stack, it does not do to a frame of ours.
+// With all its arguments in place it is a jump: whatever the call does to the stack, it does not do
+// to a frame of ours.
 long syscall(long number, long a, long b, long c, long d, long e, long f) {
   if (!real_syscall) { find_real(); }
   if (number == SYS_seccomp && (a == 0 || a == 1)) { confine(); } // SET_MODE_STRICT, SET_MODE_FILTER

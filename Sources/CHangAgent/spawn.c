@@ -1,5 +1,6 @@
-// Hands the agent on to the programs that this one starts. The environment is built on the stack: these run in children
-// of vfork and in signal handlers. Nothing is added for a program that could not load the agent.
+// Hands the agent on to the programs that this one starts. The environment is built on the stack:
+// these run in children of vfork and in signal handlers. Nothing is added for a program that could
+// not load the agent.
 #include "include/hck_real.h"
 #include "hck_system.h"
 
@@ -53,8 +54,8 @@ static int can_load_script(const unsigned char *bytes, size_t got, int depth) {
   return length == 0 || depth == 0 || can_load_at(AT_FDCWD, interpreter, depth - 1);
 }
 
-// False for an ELF file that is not for x86-64 and glibc, whose loader would complain about the agent or refuse to start,
-// and for one that would itself.
+// False for an ELF file that is not for x86-64 and glibc, whose loader would complain about the
+// agent or refuse to start, and for one that would itself.
 static int can_load_file(int fd, int depth) {
   unsigned char bytes[2048];
   ssize_t got = pread(fd, bytes, sizeof bytes, 0);
@@ -240,8 +241,9 @@ int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t 
   return real_posix_spawnp(pid, file, actions, attributes, argv, (char *const *)e);
 }
 
-// system and popen start the shell inside glibc with `environ`: while glibc reads it, that is a copy with the agent. The
-// copy lies in pages of its own that are never given back, so that nobody is left with a pointer to what is gone.
+// system and popen start the shell inside glibc with `environ`: while glibc reads it, that is a
+// copy with the agent. The copy lies in pages of its own that are never given back, so that nobody
+// is left with a pointer to what is gone.
 static char **shared_copy(void) {
   static volatile int busy;
   static char **copy;

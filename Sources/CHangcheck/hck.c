@@ -275,7 +275,8 @@ void hck_thread_name(char *sixteen) {
 }
 
 uint64_t hck_tid_offset(void) {
-  // struct pthread holds pid-like words once only at small offsets; 720 on glibc 2.36, searched for elsewhere.
+  // struct pthread holds pid-like words once only at small offsets; 720 on glibc 2.36, searched for
+  // elsewhere.
   const uint32_t *self = (const uint32_t *)pthread_self();
   uint32_t tid = hck_gettid();
   if (self[720 / 4] == tid) { return 720; }

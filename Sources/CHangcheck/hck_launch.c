@@ -50,7 +50,8 @@ int hck_block_signals(sigset_t *handled, sigset_t *old) {
   sigfillset(&set);
   for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++) sigdelset(&set, excluded[i]);
   *handled = set;
-  // A write to a closed pipe or beyond a limit is to fail with an error, not to be read as a signal.
+  // A write to a closed pipe or beyond a limit is to fail with an error, not to be read as a
+  // signal.
   sigdelset(handled, SIGPIPE);
   sigdelset(handled, SIGXFSZ);
   return sigprocmask(SIG_BLOCK, &set, old) < 0 ? -errno : 0;

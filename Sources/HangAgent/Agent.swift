@@ -2,10 +2,12 @@
 public import CHangAgent
 public import CHangcheck
 
-// The arena is made once a process: 0 not yet, 1 being made, 2 there, 3 given up. Written with compare-and-swap.
+// The arena is made once a process: 0 not yet, 1 being made, 2 there, 3 given up. Written with
+// compare-and-swap.
 nonisolated(unsafe) private var arenaState: UInt32 = 0
 
-/// Called by the constructor, before main and after the constructors of the libraries that the agent needs.
+/// Called by the constructor, before main and after the constructors of the libraries that the
+/// agent needs.
 @c(hck_agent_begin) public func begin() {
   arenaProvider = makeArena
   var key: pthread_key_t = 0
@@ -17,8 +19,9 @@ nonisolated(unsafe) private var arenaState: UInt32 = 0
   _ = makeArena()
 }
 
-/// The arena of this process; nil where it cannot be had or hangcheck is gone, and then nothing is recorded. Makes it and
-/// tells hangcheck at the first call. Async-signal-safe: system calls alone, none of which waits.
+/// The arena of this process; nil where it cannot be had or hangcheck is gone, and then nothing is
+/// recorded. Makes it and tells hangcheck at the first call. Async-signal-safe: system calls alone,
+/// none of which waits.
 @c(hck_agent_arena) public func makeArena() -> UnsafeMutablePointer<hck_arena>? {
   if let arena = hck_arena_get() { return arena }
   guard let name = hck_socket(), hck_cas32(&arenaState, 0, 1) != 0 else { return nil }
@@ -39,7 +42,8 @@ nonisolated(unsafe) private var arenaState: UInt32 = 0
   return arena
 }
 
-/// Names a resource of a program that uses the drop-in types: they find this function when the agent is there.
+/// Names a resource of a program that uses the drop-in types: they find this function when the
+/// agent is there.
 @c(hck_agent_name) public func name(_ address: UInt64, _ text: UnsafePointer<CChar>?) {
   guard let arena = hck_arena_get() else { return }
   if let text {
@@ -49,8 +53,8 @@ nonisolated(unsafe) private var arenaState: UInt32 = 0
   }
 }
 
-// While a process forks, the forking thread records nothing: its child would write into the parent's arena. Several
-// threads may fork at once, so each keeps its own slot meanwhile.
+// While a process forks, the forking thread records nothing: its child would write into the
+// parent's arena. Several threads may fork at once, so each keeps its own slot meanwhile.
 @c(hck_before_fork) public func beforeFork() {
   let slot = hck_slot_of_thread()
   hck_set_closed(2)
@@ -64,7 +68,8 @@ nonisolated(unsafe) private var arenaState: UInt32 = 0
   hck_set_closed(0)
 }
 
-/// The child starts with nothing on record and asks for an arena of its own at its first lock: most children only call exec.
+/// The child starts with nothing on record and asks for an arena of its own at its first lock: most
+/// children only call exec.
 @c(hck_after_fork_in_child) public func afterForkInChild() {
   if let slot = hck_forking_slot() { hck_inherit(slot.pointee.tid) }
   hck_set_forking_slot(nil)

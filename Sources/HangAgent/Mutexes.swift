@@ -1,7 +1,7 @@
 // pthread mutexes and C11's, which are the same: each does what it did, and is recorded around it.
 //
-// A lock is recorded as wanted before the call and as held after it, an unlock before the call: so what another thread
-// reads is never a lock that its owner has already given back.
+// A lock is recorded as wanted before the call and as held after it, an unlock before the call: so
+// what another thread reads is never a lock that its owner has already given back.
 public import CHangAgent
 public import CHangcheck
 
@@ -33,22 +33,28 @@ public typealias Time = UnsafePointer<timespec>
 
 @c(pthread_mutex_timedlock) public func mutexTimedLock(_ mutex: Mutex, _ time: Time) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_mutex_timedlock(mutex, time) }
-  let before = beginWait(slot, mutexWord(mutex) | HCK_TIMED_BIT)
+  let before = beginWait(slot, mutexWord(mutex) | timedBit)
   let result = hck_real_pthread_mutex_timedlock(mutex, time)
   endWait(slot, before)
   return isTaken(result) ? acquired(slot, mutexWord(mutex), hck_frame(), result) : result
 }
 
-@c(pthread_mutex_clocklock) public func mutexClockLock(_ mutex: Mutex, _ clock: Int32, _ time: Time) -> Int32 {
-  guard let slot = currentSlot() else { return hck_real_pthread_mutex_clocklock(mutex, clock, time) }
-  let before = beginWait(slot, mutexWord(mutex) | HCK_TIMED_BIT)
+@c(pthread_mutex_clocklock) public func mutexClockLock(_ mutex: Mutex, _ clock: Int32, _ time: Time)
+  -> Int32
+{
+  guard let slot = currentSlot() else {
+    return hck_real_pthread_mutex_clocklock(mutex, clock, time)
+  }
+  let before = beginWait(slot, mutexWord(mutex) | timedBit)
   let result = hck_real_pthread_mutex_clocklock(mutex, clock, time)
   endWait(slot, before)
   return isTaken(result) ? acquired(slot, mutexWord(mutex), hck_frame(), result) : result
 }
 
 @c(pthread_mutex_unlock) public func mutexUnlock(_ mutex: Mutex) -> Int32 {
-  if let slot = hck_slot_of_thread(), !released(slot, mutexWord(mutex)) { releasedElsewhere(mutex, slot) }
+  if let slot = hck_slot_of_thread(), !released(slot, mutexWord(mutex)) {
+    releasedElsewhere(mutex, slot)
+  }
   return hck_real_pthread_mutex_unlock(mutex)
 }
 
@@ -66,8 +72,8 @@ public typealias Time = UnsafePointer<timespec>
   return result
 }
 
-/// A mutex is unlocked that this thread is not on record to hold: if another one is, it holds it no longer. The lock's
-/// memory says who took it; it may be read, for it is about to be written.
+/// A mutex is unlocked that this thread is not on record to hold: if another one is, it holds it no
+/// longer. The lock's memory says who took it; it may be read, for it is about to be written.
 @inline(never) private func releasedElsewhere(_ mutex: UnsafeMutableRawPointer, _ slot: Slot) {
   let owner = mutex.load(fromByteOffset: hck_mutex_owner_offset(), as: UInt32.self)
   guard owner != 0, owner != slot.pointee.tid, let arena = hck_arena_get() else { return }
@@ -90,13 +96,15 @@ public typealias Time = UnsafePointer<timespec>
 
 @c(mtx_timedlock) public func c11TimedLock(_ mutex: C11Mutex, _ time: Time) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_mtx_timedlock(mutex, time) }
-  let before = beginWait(slot, mutexWord(mutex) | HCK_TIMED_BIT)
+  let before = beginWait(slot, mutexWord(mutex) | timedBit)
   let result = hck_real_mtx_timedlock(mutex, time)
   endWait(slot, before)
   return result == 0 ? acquired(slot, mutexWord(mutex), hck_frame(), result) : result
 }
 
 @c(mtx_unlock) public func c11Unlock(_ mutex: C11Mutex) -> Int32 {
-  if let slot = hck_slot_of_thread(), !released(slot, mutexWord(mutex)) { releasedElsewhere(mutex, slot) }
+  if let slot = hck_slot_of_thread(), !released(slot, mutexWord(mutex)) {
+    releasedElsewhere(mutex, slot)
+  }
   return hck_real_mtx_unlock(mutex)
 }

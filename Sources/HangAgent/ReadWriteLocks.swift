@@ -11,34 +11,38 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
 
 @c(pthread_rwlock_rdlock) public func readLock(_ lock: ReadWriteLock) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_rdlock(lock) }
-  let before = beginWait(slot, word(lock) | HCK_SHARED_BIT)
+  let before = beginWait(slot, word(lock) | sharedBit)
   let result = hck_real_pthread_rwlock_rdlock(lock)
   endWait(slot, before)
-  return result == 0 ? acquired(slot, word(lock) | HCK_SHARED_BIT, hck_frame(), result) : result
+  return result == 0 ? acquired(slot, word(lock) | sharedBit, hck_frame(), result) : result
 }
 
 @c(pthread_rwlock_tryrdlock) public func readTryLock(_ lock: ReadWriteLock) -> Int32 {
   let result = hck_real_pthread_rwlock_tryrdlock(lock)
-  if result == 0, let slot = currentSlot() { acquired(slot, word(lock) | HCK_SHARED_BIT, hck_frame()) }
+  if result == 0, let slot = currentSlot() { acquired(slot, word(lock) | sharedBit, hck_frame()) }
   return result
 }
 
-@c(pthread_rwlock_timedrdlock) public func readTimedLock(_ lock: ReadWriteLock, _ time: Time) -> Int32 {
+@c(pthread_rwlock_timedrdlock) public func readTimedLock(_ lock: ReadWriteLock, _ time: Time)
+  -> Int32
+{
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_timedrdlock(lock, time) }
-  let before = beginWait(slot, word(lock) | HCK_SHARED_BIT | HCK_TIMED_BIT)
+  let before = beginWait(slot, word(lock) | sharedBit | timedBit)
   let result = hck_real_pthread_rwlock_timedrdlock(lock, time)
   endWait(slot, before)
-  return result == 0 ? acquired(slot, word(lock) | HCK_SHARED_BIT, hck_frame(), result) : result
+  return result == 0 ? acquired(slot, word(lock) | sharedBit, hck_frame(), result) : result
 }
 
 @c(pthread_rwlock_clockrdlock) public func readClockLock(
   _ lock: ReadWriteLock, _ clock: Int32, _ time: Time
 ) -> Int32 {
-  guard let slot = currentSlot() else { return hck_real_pthread_rwlock_clockrdlock(lock, clock, time) }
-  let before = beginWait(slot, word(lock) | HCK_SHARED_BIT | HCK_TIMED_BIT)
+  guard let slot = currentSlot() else {
+    return hck_real_pthread_rwlock_clockrdlock(lock, clock, time)
+  }
+  let before = beginWait(slot, word(lock) | sharedBit | timedBit)
   let result = hck_real_pthread_rwlock_clockrdlock(lock, clock, time)
   endWait(slot, before)
-  return result == 0 ? acquired(slot, word(lock) | HCK_SHARED_BIT, hck_frame(), result) : result
+  return result == 0 ? acquired(slot, word(lock) | sharedBit, hck_frame(), result) : result
 }
 
 @c(pthread_rwlock_wrlock) public func writeLock(_ lock: ReadWriteLock) -> Int32 {
@@ -55,9 +59,11 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   return result
 }
 
-@c(pthread_rwlock_timedwrlock) public func writeTimedLock(_ lock: ReadWriteLock, _ time: Time) -> Int32 {
+@c(pthread_rwlock_timedwrlock) public func writeTimedLock(_ lock: ReadWriteLock, _ time: Time)
+  -> Int32
+{
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_timedwrlock(lock, time) }
-  let before = beginWait(slot, word(lock) | HCK_TIMED_BIT)
+  let before = beginWait(slot, word(lock) | timedBit)
   let result = hck_real_pthread_rwlock_timedwrlock(lock, time)
   endWait(slot, before)
   return result == 0 ? acquired(slot, word(lock), hck_frame(), result) : result
@@ -66,15 +72,17 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
 @c(pthread_rwlock_clockwrlock) public func writeClockLock(
   _ lock: ReadWriteLock, _ clock: Int32, _ time: Time
 ) -> Int32 {
-  guard let slot = currentSlot() else { return hck_real_pthread_rwlock_clockwrlock(lock, clock, time) }
-  let before = beginWait(slot, word(lock) | HCK_TIMED_BIT)
+  guard let slot = currentSlot() else {
+    return hck_real_pthread_rwlock_clockwrlock(lock, clock, time)
+  }
+  let before = beginWait(slot, word(lock) | timedBit)
   let result = hck_real_pthread_rwlock_clockwrlock(lock, clock, time)
   endWait(slot, before)
   return result == 0 ? acquired(slot, word(lock), hck_frame(), result) : result
 }
 
-/// A writer may be given back by another thread than took it; of readers the lock's memory keeps the number alone, and the
-/// reader of the arena compares it.
+/// A writer may be given back by another thread than took it; of readers the lock's memory keeps
+/// the number alone, and the reader of the arena compares it.
 @c(pthread_rwlock_unlock) public func readWriteUnlock(_ lock: ReadWriteLock) -> Int32 {
   if let slot = hck_slot_of_thread() { released(slot, word(lock)) }
   return hck_real_pthread_rwlock_unlock(lock)
@@ -105,7 +113,9 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
 
 @c(pthread_spin_trylock) public func spinTryLock(_ lock: SpinLock) -> Int32 {
   let result = hck_real_pthread_spin_trylock(lock)
-  if result == 0, let slot = currentSlot() { acquired(slot, resourceWord(lock, HCK_SPIN), hck_frame()) }
+  if result == 0, let slot = currentSlot() {
+    acquired(slot, resourceWord(lock, HCK_SPIN), hck_frame())
+  }
   return result
 }
 

@@ -22,8 +22,11 @@ public typealias ThreadResult = UnsafeMutablePointer<UnsafeMutableRawPointer?>
   return result
 }
 
-/// The new thread's first function: takes the slot that its creator made and becomes the program's own.
-@c(hck_agent_thread) public func threadBegin(_ value: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+/// The new thread's first function: takes the slot that its creator made and becomes the program's
+/// own.
+@c(hck_agent_thread) public func threadBegin(_ value: UnsafeMutableRawPointer?)
+  -> UnsafeMutableRawPointer?
+{
   guard let slot = value?.assumingMemoryBound(to: hck_slot.self) else { return nil }
   let body = unsafeBitCast(Int(bitPattern: UInt(slot.pointee.start)), to: hck_thread_body.self)
   let argument = UnsafeMutableRawPointer(bitPattern: UInt(slot.pointee.argument))
@@ -35,7 +38,8 @@ public typealias ThreadResult = UnsafeMutablePointer<UnsafeMutableRawPointer?>
   _ thread: pthread_t, _ flags: UInt64, _ wait: () -> Int32
 ) -> Int32 {
   guard let slot = currentSlot() else { return wait() }
-  let before = beginWait(slot, UInt64(thread) | UInt64(HCK_JOIN.rawValue) &<< UInt64(HCK_KIND_SHIFT) | flags)
+  let before = beginWait(
+    slot, UInt64(thread) | UInt64(HCK_JOIN.rawValue) &<< UInt64(HCK_KIND_SHIFT) | flags)
   let result = wait()
   endWait(slot, before)
   return result
@@ -45,16 +49,19 @@ public typealias ThreadResult = UnsafeMutablePointer<UnsafeMutableRawPointer?>
   join(thread, 0) { hck_real_pthread_join(thread, value) }
 }
 
-@c(pthread_timedjoin_np) public func threadTimedJoin(_ thread: pthread_t, _ value: ThreadResult?, _ time: Time) -> Int32 {
-  join(thread, HCK_TIMED_BIT) { hck_real_pthread_timedjoin_np(thread, value, time) }
+@c(pthread_timedjoin_np) public func threadTimedJoin(
+  _ thread: pthread_t, _ value: ThreadResult?, _ time: Time
+) -> Int32 {
+  join(thread, timedBit) { hck_real_pthread_timedjoin_np(thread, value, time) }
 }
 
 @c(pthread_clockjoin_np) public func threadClockJoin(
   _ thread: pthread_t, _ value: ThreadResult?, _ clock: Int32, _ time: Time
 ) -> Int32 {
-  join(thread, HCK_TIMED_BIT) { hck_real_pthread_clockjoin_np(thread, value, clock, time) }
+  join(thread, timedBit) { hck_real_pthread_clockjoin_np(thread, value, clock, time) }
 }
 
-@c(thrd_join) public func c11Join(_ thread: thrd_t, _ value: UnsafeMutablePointer<Int32>?) -> Int32 {
+@c(thrd_join) public func c11Join(_ thread: thrd_t, _ value: UnsafeMutablePointer<Int32>?) -> Int32
+{
   join(pthread_t(thread), 0) { hck_real_thrd_join(thread, value) }
 }

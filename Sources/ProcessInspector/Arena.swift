@@ -46,8 +46,8 @@ struct RecordedThread {
   var name: String
 }
 
-/// The arena of a watched process. Everything in it was written by that process and may be wrong in any way: offsets and
-/// counts are checked before they are used. Confined to one thread.
+/// The arena of a watched process. Everything in it was written by that process and may be wrong in
+/// any way: offsets and counts are checked before they are used. Confined to one thread.
 final class Arena {
   // The mapping lives as long as this object; nothing hands the pointer out.
   private let base: UnsafeMutablePointer<hck_arena>
@@ -78,7 +78,9 @@ final class Arena {
   }
 
   var slots: UInt32 {
-    min(hck_load32(&base.pointee.slots), UInt32(truncatingIfNeeded: size / UInt64(HCK_SLOT_BYTES)) &- 1)
+    min(
+      hck_load32(&base.pointee.slots),
+      UInt32(truncatingIfNeeded: size / UInt64(HCK_SLOT_BYTES)) &- 1)
   }
   var tidOffset: UInt64 { base.pointee.tid_offset }
   /// As the process sees itself: another number than ours where it lives in a namespace of its own.
@@ -100,7 +102,8 @@ final class Arena {
       .assumingMemoryBound(to: hck_slot.self)
   }
 
-  /// What the thread in a slot waits for, without a copy of the rest; nil when it does not wait or the slot is free.
+  /// What the thread in a slot waits for, without a copy of the rest; nil when it does not wait or
+  /// the slot is free.
   func wait(_ index: UInt32) -> RecordedWait? {
     let slot = pointer(index)
     let word = hck_load64(&slot.pointee.wait)
@@ -176,7 +179,8 @@ final class Arena {
     guard offset != 0, offset % 8 == 0, offset <= size,
       size - offset >= record * UInt64(HCK_NAME_RECORDS)
     else { return nil }
-    let table = UnsafeMutableRawPointer(base).advanced(by: Int(offset)).assumingMemoryBound(to: hck_name.self)
+    let table = UnsafeMutableRawPointer(base).advanced(by: Int(offset)).assumingMemoryBound(
+      to: hck_name.self)
     var probe = Int((address &* 0x9e37_79b9_7f4a_7c15) >> 40) % Int(HCK_NAME_RECORDS)
     for _ in 0..<64 {
       let there = hck_load64(&table[probe].address)

@@ -7,11 +7,12 @@ struct ConfirmedDeadlock {
   var look: Look
 }
 
-/// Watches one process's arena for deadlocks, a tick at a time. Time comes in; nothing waits. Confined to one thread.
+/// Watches one process's arena for deadlocks, a tick at a time. Time comes in; nothing waits.
+/// Confined to one thread.
 ///
-/// A tick reads one word of each slot. Only waits that stood still since the last tick are analysed, first from the arena and
-/// the locks' memory alone; what looks like a deadlock is then asked of the kernel, twice, and the threads must not have
-/// run in between.
+/// A tick reads one word of each slot. Only waits that stood still since the last tick are
+/// analysed, first from the arena and the locks' memory alone; what looks like a deadlock is then
+/// asked of the kernel, twice, and the threads must not have run in between.
 final class DeadlockWatch {
   private struct WaitIdentity: Hashable {
     var slot: UInt32
@@ -43,7 +44,8 @@ final class DeadlockWatch {
 
   /// Nanoseconds between the two looks that must agree.
   static let secondLook: UInt64 = 20_000_000
-  /// The same where the owner is gone: a slow exit, or a thread that is about to unlock in its place, gets this long.
+  /// The same where the owner is gone: a slow exit, or a thread that is about to unlock in its
+  /// place, gets this long.
   static let secondLookAtGoneOwner: UInt64 = 1_000_000_000
 
   init(pid: ProcessID, arena: Arena) {
@@ -74,8 +76,8 @@ final class DeadlockWatch {
     }
     firstSeen = current
     tickCost = hck_monotonic_ns() &- begun
-    // A thread that exits changes the graph without a new wait: look again now and then. Thousands of threads take long to
-    // look at, and are looked at less often.
+    // A thread that exits changes the graph without a new wait: look again now and then. Thousands
+    // of threads take long to look at, and are looked at less often.
     let rested = now &- analysedAt
     let isStale = rested > max(250_000_000, 20 &* cost)
     let isNew = still != analysed && rested >= 4 &* cost
@@ -93,14 +95,19 @@ final class DeadlockWatch {
   private var tickedAt: UInt64 = 0
   private var tickCost: UInt64 = 0
 
-  /// Whether a thread on record as a condition's waiter has been woken and waits for its mutex, which only the kernel knows.
+  /// Whether a thread on record as a condition's waiter has been woken and waits for its mutex,
+  /// which only the kernel knows.
   private func waitsForMutex(_ record: RecordedThread?, _ isLocked: inout [UInt64: Bool]) -> Bool {
-    guard let record, let wait = record.wait, wait.key.kind == HCK_CONDITION.rawValue else { return false }
+    guard let record, let wait = record.wait, wait.key.kind == HCK_CONDITION.rawValue else {
+      return false
+    }
     let known = isLocked[wait.mutex] ?? MutexMemory(memory, wait.mutex)?.isLocked ?? false
     isLocked[wait.mutex] = known
     guard known else { return false }
     // Ids of another namespace, or a process that may not be looked at: the whole look decides.
-    guard case .call(_, let address) = files.state(record.tid) else { return files.state(record.tid) == .unknown }
+    guard case .call(_, let address) = files.state(record.tid) else {
+      return files.state(record.tid) == .unknown
+    }
     return address >= wait.mutex && address &- wait.mutex < UInt64(hck_mutex_size())
   }
 
@@ -122,18 +129,24 @@ final class DeadlockWatch {
 
   /// All threads as they stand, with the kernel's word.
   func wholeLook(now: UInt64) -> Look {
-    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in waited($0, now: now) }
+    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in
+      waited($0, now: now)
+    }
     return builder.look(slots: nil, asksKernel: true)
   }
 
   /// What is on record, of a process that has ended.
   func lastLook(now: UInt64) -> Look {
-    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in waited($0, now: now) }
+    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in
+      waited($0, now: now)
+    }
     return builder.lookAtRecord()
   }
 
   private func analyse(slots: [UInt32], now: UInt64) -> [ConfirmedDeadlock] {
-    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in waited($0, now: now) }
+    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in
+      waited($0, now: now)
+    }
     let cheap = builder.look(slots: slots, asksKernel: false)
     var isLocked: [UInt64: Bool] = [:]
     let mayHideMutex = cheap.threads.contains { waitsForMutex($0.record, &isLocked) }

@@ -64,9 +64,9 @@ package struct AgentLibrary: Sendable, Hashable {
     return nil
   }
 
-  /// LD_PRELOAD is split at spaces and colons. A path with either goes through a symbolic link whose
-  /// name depends on the path alone: it stays, because children that start after hangcheck's end
-  /// would print an error if it were gone.
+  /// LD_PRELOAD is split at spaces and colons. A path with either goes through a symbolic link
+  /// whose name depends on the path alone: it stays, because children that start after hangcheck's
+  /// end would print an error if it were gone.
   private static func carried(_ path: String) throws(LaunchError) -> String {
     guard path.contains(where: { $0 == " " || $0 == ":" || $0 == "\t" || $0 == "\n" || $0 == "$" })
     else { return path }

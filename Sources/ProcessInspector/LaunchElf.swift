@@ -2,8 +2,8 @@ internal import Glibc
 
 /// The few facts of an ELF file that decide how it will be loaded.
 ///
-/// Every offset and size in the file is taken for a lie until it fits: a hostile file gives `nil` or
-/// `isDamaged`, never a trap.
+/// Every offset and size in the file is taken for a lie until it fits: a hostile file gives `nil`
+/// or `isDamaged`, never a trap.
 package struct ElfHeader: Sendable, Hashable {
   package var is64Bit: Bool
   /// e_machine; 62 is x86-64, 183 is aarch64.

@@ -108,8 +108,8 @@ package struct Program: Sendable, Hashable {
   }
 }
 
-/// A null-terminated array of C strings. Those it was made from are borrowed for the process's life,
-/// so that bytes which are no valid text stay what they are.
+/// A null-terminated array of C strings. Those it was made from are borrowed for the process's
+/// life, so that bytes which are no valid text stay what they are.
 package struct CStringArray: ~Copyable {
   package let pointer: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
   package let count: Int

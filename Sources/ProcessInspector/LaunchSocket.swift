@@ -1,8 +1,8 @@
 internal import CHangcheck
 internal import Glibc
 
-/// The abstract socket on which the agents of the watched processes report: it leaves no file behind
-/// and ends with hangcheck. Its name is not to be guessed.
+/// The abstract socket on which the agents of the watched processes report: it leaves no file
+/// behind and ends with hangcheck. Its name is not to be guessed.
 package struct ListeningSocket: ~Copyable {
   package let name: String
   private let socket: OwnedDescriptor

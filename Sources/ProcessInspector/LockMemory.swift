@@ -7,8 +7,8 @@ struct MutexMemory {
   /// How often its owner has taken it, where it is recursive.
   var depth: Int
   var isLocked: Bool
-  /// With priority inheritance the kernel keeps the queue, and refuses a wait that would close a circle: glibc then sleeps
-  /// for ever elsewhere.
+  /// With priority inheritance the kernel keeps the queue, and refuses a wait that would close a
+  /// circle: glibc then sleeps for ever elsewhere.
   var inheritsPriority: Bool
   /// Its owner may live in another process.
   var isShared: Bool
@@ -17,7 +17,9 @@ struct MutexMemory {
 
   init?(_ memory: ProcessMemory, _ address: UInt64) {
     var bytes = [UInt8](repeating: 0, count: hck_mutex_size())
-    guard bytes.withUnsafeMutableBytes({ memory.read(address, into: $0) }) == bytes.count else { return nil }
+    guard bytes.withUnsafeMutableBytes({ memory.read(address, into: $0) }) == bytes.count else {
+      return nil
+    }
     func word(_ offset: Int) -> UInt32 {
       bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt32.self) }
     }
@@ -42,7 +44,9 @@ struct ReadWriteLockMemory {
 
   init?(_ memory: ProcessMemory, _ address: UInt64) {
     var bytes = [UInt8](repeating: 0, count: hck_rwlock_size())
-    guard bytes.withUnsafeMutableBytes({ memory.read(address, into: $0) }) == bytes.count else { return nil }
+    guard bytes.withUnsafeMutableBytes({ memory.read(address, into: $0) }) == bytes.count else {
+      return nil
+    }
     func word(_ offset: Int) -> UInt32 {
       bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt32.self) }
     }

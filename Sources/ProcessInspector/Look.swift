@@ -1,8 +1,8 @@
 internal import CHangcheck
 internal import WaitForGraph
 
-/// A thread as one look found it: a live one, one that exited with something in hand, or an owner of whom only the id is
-/// known.
+/// A thread as one look found it: a live one, one that exited with something in hand, or an owner
+/// of whom only the id is known.
 struct SeenThread {
   var id: ThreadID
   var tid: KernelThreadID
@@ -12,10 +12,12 @@ struct SeenThread {
   var holds: [RecordedHold] = []
 }
 
-/// One look at a process: the recorder's word, checked against the memory of the locks and, where asked for, the kernel's.
+/// One look at a process: the recorder's word, checked against the memory of the locks and, where
+/// asked for, the kernel's.
 ///
-/// The record alone is not believed: a thread that has just taken a lock still looks as if it waited (I3 of
-/// hck_layout.h), and memory is used again for other locks. The lock's own memory names its owner.
+/// The record alone is not believed: a thread that has just taken a lock still looks as if it
+/// waited (I3 of hck_layout.h), and memory is used again for other locks. The lock's own memory
+/// names its owner.
 struct Look {
   var snapshot: Snapshot
   var threads: [SeenThread]
@@ -40,7 +42,8 @@ struct LookBuilder {
   private var holds: [[RecordedHold]] = []
   private var resourceIDs: [ResourceKey: Int] = [:]
   private var resources: [ResourceKey] = []
-  /// Ours for the ids that the process's threads have in a namespace of their own; nil where they are the same.
+  /// Ours for the ids that the process's threads have in a namespace of their own; nil where they
+  /// are the same.
   private let outer: [KernelThreadID: KernelThreadID]?
   private let inherited: Set<UInt32>
 
@@ -64,14 +67,15 @@ struct LookBuilder {
     }
   }
 
-  /// An id that the process wrote, as this process knows it; one that names no thread there is gone here too.
+  /// An id that the process wrote, as this process knows it; one that names no thread there is gone
+  /// here too.
   private func known(_ tid: KernelThreadID) -> KernelThreadID {
     guard let outer else { return tid }
     return outer[tid] ?? KernelThreadID(-tid.rawValue)
   }
 
-  /// The owner that a lock's memory names. Across a fork a lock stays locked by the forking thread, whose copy in the child
-  /// has another id and may unlock it all the same.
+  /// The owner that a lock's memory names. Across a fork a lock stays locked by the forking thread,
+  /// whose copy in the child has another id and may unlock it all the same.
   private func owner(_ tid: KernelThreadID?) -> KernelThreadID? {
     guard let tid else { return nil }
     if inherited.contains(UInt32(bitPattern: tid.rawValue)), !files.isAlive(known(tid)) {
@@ -80,8 +84,8 @@ struct LookBuilder {
     return known(tid)
   }
 
-  /// Looks at the threads in `slots` (all with nil). With `asksKernel` a wait counts only when the kernel agrees, and
-  /// threads without a record are listed too.
+  /// Looks at the threads in `slots` (all with nil). With `asksKernel` a wait counts only when the
+  /// kernel agrees, and threads without a record are listed too.
   mutating func look(slots: [UInt32]?, asksKernel: Bool) -> Look {
     collect(slots: slots, asksKernel: asksKernel)
     var timesRun: [ThreadID: UInt64] = [:]
@@ -96,7 +100,8 @@ struct LookBuilder {
       snapshot: makeSnapshot(), threads: threads, resources: resources, timesRun: timesRun)
   }
 
-  /// What is on record of a process that is gone: neither the kernel nor the locks' memory can be asked any more.
+  /// What is on record of a process that is gone: neither the kernel nor the locks' memory can be
+  /// asked any more.
   mutating func lookAtRecord() -> Look {
     collect(slots: nil, asksKernel: false)
     return Look(snapshot: makeSnapshot(), threads: threads, resources: resources, timesRun: [:])
@@ -128,7 +133,8 @@ struct LookBuilder {
       let index = live[record.tid] ?? append(record.tid, isAlive: true)
       live[record.tid] = index
       holds[index] += record.holds
-      // Two records of one thread: a slot that a signal handler left behind. The one that waits speaks.
+      // Two records of one thread: a slot that a signal handler left behind. The one that waits
+      // speaks.
       if threads[index].record == nil || record.wait != nil { threads[index].record = record }
       waits[index] = record.wait ?? waits[index]
     }
@@ -150,7 +156,9 @@ struct LookBuilder {
     if state == .unknown { return wait }
     if wait.key.kind == HCK_SPIN.rawValue { return state == .running ? wait : nil }
     guard case .call(202, let address) = state else { return nil }
-    func lies(in start: UInt64, _ size: Int) -> Bool { address >= start && address - start < UInt64(size) }
+    func lies(in start: UInt64, _ size: Int) -> Bool {
+      address >= start && address - start < UInt64(size)
+    }
     switch wait.key.kind {
     case HCK_MUTEX.rawValue:
       if lies(in: wait.key.address, hck_mutex_size()) { return wait }
@@ -180,12 +188,15 @@ struct LookBuilder {
       case HCK_MUTEX.rawValue:
         let mutex = MutexMemory(memory, key.address)
         keepOnly(
-          key, owner: mutex?.isLocked != true ? nil : mutex?.checksOwner == true ? mutex?.owner.map(known) : owner(mutex?.owner),
+          key,
+          owner: mutex?.isLocked != true
+            ? nil : mutex?.checksOwner == true ? mutex?.owner.map(known) : owner(mutex?.owner),
           depth: mutex?.depth ?? 1, isShared: mutex?.isShared ?? false)
       case HCK_RWLOCK.rawValue:
         let lock = ReadWriteLockMemory(memory, key.address)
         keepOnly(
-          key, owner: owner(lock?.writer), readers: lock?.readers ?? 0, isShared: lock?.isShared ?? false)
+          key, owner: owner(lock?.writer), readers: lock?.readers ?? 0,
+          isShared: lock?.isShared ?? false)
       case HCK_SPIN.rawValue:
         if memory.word32(key.address) == 1 { drop(key) }
       default: break
@@ -274,7 +285,9 @@ struct LookBuilder {
   }
 
   private func joinTarget(_ pthread: UInt64) -> ThreadID? {
-    guard arena.tidOffset != 0, let tid = memory.word32(pthread &+ arena.tidOffset), tid != 0 else { return nil }
+    guard arena.tidOffset != 0, let tid = memory.word32(pthread &+ arena.tidOffset), tid != 0 else {
+      return nil
+    }
     let target = known(KernelThreadID(Int32(truncatingIfNeeded: tid)))
     return threads.first { $0.isAlive && $0.tid == target }?.id
   }

@@ -2,7 +2,8 @@ internal import CHangcheck
 internal import Glibc
 public import HangReport
 
-/// A process, by the id that the kernel gives it. Ids are used again: hold a pidfd where that matters.
+/// A process, by the id that the kernel gives it. Ids are used again: hold a pidfd where that
+/// matters.
 public struct ProcessID: Hashable, Sendable, Comparable {
   public let rawValue: Int32
   public init(_ rawValue: Int32) { self.rawValue = rawValue }
@@ -27,7 +28,8 @@ public enum KernelState: Equatable, Sendable {
   case unknown
 }
 
-/// /proc of one process. Reads afresh each time; everything may be gone at any moment, and is then nil or empty.
+/// /proc of one process. Reads afresh each time; everything may be gone at any moment, and is then
+/// nil or empty.
 public struct ProcessFiles: Sendable {
   public let pid: ProcessID
   private let folder: String
@@ -51,7 +53,9 @@ public struct ProcessFiles: Sendable {
   }
 
   public func isAlive(_ tid: KernelThreadID) -> Bool {
-    guard let line = text("task/\(tid.rawValue)/stat"), let end = line.lastIndex(of: ")") else { return false }
+    guard let line = text("task/\(tid.rawValue)/stat"), let end = line.lastIndex(of: ")") else {
+      return false
+    }
     let state = line[line.index(after: end)...].drop { $0 == " " }.first
     return state != "Z" && state != "X"
   }
@@ -85,7 +89,8 @@ public struct ProcessFiles: Sendable {
     return .call(number: number, argument: argument)
   }
 
-  /// How often the thread was given a processor: unchanged between two looks, it did not run between them.
+  /// How often the thread was given a processor: unchanged between two looks, it did not run
+  /// between them.
   public func timesRun(_ tid: KernelThreadID) -> UInt64? {
     guard let line = text("task/\(tid.rawValue)/schedstat") else { return nil }
     let words = line.split(whereSeparator: { $0 == " " || $0 == "\n" })
@@ -134,7 +139,8 @@ func readFile(_ path: String) -> [UInt8]? {
   }
 }
 
-/// The memory of a live process, or of this one: the kernel copies, so that an address that is gone is no fault.
+/// The memory of a live process, or of this one: the kernel copies, so that an address that is gone
+/// is no fault.
 public struct ProcessMemory: MemoryReader {
   public let pid: ProcessID
   public init(_ pid: ProcessID) { self.pid = pid }

@@ -3,8 +3,8 @@ internal import WaitForGraph
 
 /// Makes a report's threads, resources and findings from looks and copied stacks of one process.
 ///
-/// Names and lines cost most, and only a report needs them. Confined to one thread; made anew for each report, since the
-/// process may have loaded libraries meanwhile.
+/// Names and lines cost most, and only a report needs them. Confined to one thread; made anew for
+/// each report, since the process may have loaded libraries meanwhile.
 struct ReportAssembler {
   let files: ProcessFiles
   let arena: Arena
@@ -19,7 +19,8 @@ struct ReportAssembler {
 
   /// `mappings`: of a process that is gone, as they were last seen.
   init(
-    files: ProcessFiles, memory: ProcessMemory, arena: Arena, isRoot: Bool, mappings: [Mapping]? = nil
+    files: ProcessFiles, memory: ProcessMemory, arena: Arena, isRoot: Bool,
+    mappings: [Mapping]? = nil
   ) {
     self.files = files
     self.arena = arena
@@ -61,7 +62,8 @@ struct ReportAssembler {
       return Thread(
         id: seen.id, tid: kernel.tid.rawValue, pid: isRoot ? nil : files.pid.rawValue,
         name: seen.isAlive ? files.name(kernel.tid) : kernel.record?.name ?? "",
-        state: !seen.isAlive ? .idle : wait != nil ? .blocked : state(kernel.tid, stacks[kernel.tid]),
+        state: !seen.isAlive
+          ? .idle : wait != nil ? .blocked : state(kernel.tid, stacks[kernel.tid]),
         waitsFor: wait,
         holds: holds, stack: stack)
     }
@@ -108,7 +110,8 @@ struct ReportAssembler {
     return result
   }
 
-  /// What a thread does: as it was stopped, so that it agrees with its stack, else as the kernel sees it now.
+  /// What a thread does: as it was stopped, so that it agrees with its stack, else as the kernel
+  /// sees it now.
   private func state(_ tid: KernelThreadID, _ captured: CapturedThread?) -> Thread.State {
     if let captured { return captured.systemCall.map(Self.state(systemCall:)) ?? .running }
     switch files.state(tid) {

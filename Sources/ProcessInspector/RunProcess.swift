@@ -39,7 +39,8 @@ final class RunProcess {
     arena.setClock(milliseconds: UInt32(truncatingIfNeeded: now / 1_000_000))
     capture.releaseStrays()
     if now &- mappedAt > mappingInterval {
-      // For the case that the process is killed: its libraries are known soon after its start, plugins later.
+      // For the case that the process is killed: its libraries are known soon after its start,
+      // plugins later.
       lastMappings = files.mappings()
       mappedAt = now
       mappingInterval = min(mappingInterval * 2, 30_000_000_000)
@@ -58,7 +59,9 @@ final class RunProcess {
     let threads = assembler.threads(look, stacks: [:])
     return Picture(
       threads: threads, resources: assembler.resources(look),
-      limits: assembler.limits + ["the process is gone: where its threads stood cannot be read any more"])
+      limits: assembler.limits + [
+        "the process is gone: where its threads stood cannot be read any more"
+      ])
   }
 
   /// What a report says of this process at this moment.
@@ -75,7 +78,8 @@ final class RunProcess {
     let threads = assembler.threads(look, stacks: stacks)
     var limits = assembler.limits
     if let refusal = capture.refusal, stacks.count < alive.count {
-      limits.append("the stacks of \(alive.count - stacks.count) threads could not be read (\(refusal))")
+      limits.append(
+        "the stacks of \(alive.count - stacks.count) threads could not be read (\(refusal))")
     }
     return Picture(threads: threads, resources: assembler.resources(look), limits: limits)
   }

@@ -3,7 +3,8 @@ internal import Glibc
 package import HangReport
 internal import WaitForGraph
 
-/// The eyes of `hangcheck run`: takes the arenas of the program and its children, and turns deadlocks into reports.
+/// The eyes of `hangcheck run`: takes the arenas of the program and its children, and turns
+/// deadlocks into reports.
 package final class RunSession: RunWatch {
   private let setup: RunSetup
   private var processes: [ProcessID: RunProcess] = [:]
@@ -74,8 +75,8 @@ package final class RunSession: RunWatch {
     return events
   }
 
-  /// What became certain in one look is one picture and one event: stopping all threads, and writing the report, once for
-  /// each of a thousand deadlocks would take minutes.
+  /// What became certain in one look is one picture and one event: stopping all threads, and
+  /// writing the report, once for each of a thousand deadlocks would take minutes.
   private func tell(_ all: [ConfirmedDeadlock], _ process: RunProcess) -> RunEvent {
     let look = all[0].look
     let picture = process.picture(of: look)
@@ -157,11 +158,13 @@ package final class RunSession: RunWatch {
   private func longWaits(_ picture: RunProcess.Picture) -> [Finding] {
     let threshold = Double(setup.waitThreshold.components.seconds)
     return picture.threads.compactMap { thread in
-      guard let wait = thread.waitsFor, let seconds = wait.seconds, seconds >= threshold else { return nil }
+      guard let wait = thread.waitsFor, let seconds = wait.seconds, seconds >= threshold else {
+        return nil
+      }
       return LongWaitFinding(
         threads: picture.threads, resources: picture.resources, process: report.process
       )
-        .finding(for: thread)
+      .finding(for: thread)
     }
   }
 

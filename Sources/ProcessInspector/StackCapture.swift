@@ -11,20 +11,25 @@ struct CapturedThread {
   var systemCall: Int?
 }
 
-/// Stops the threads of a process for a moment and copies their stacks (PTRACE_SEIZE: no signal is sent, and should
-/// hangcheck die, the kernel lets them go on). Confined to the thread that made it: the kernel demands it.
+/// Stops the threads of a process for a moment and copies their stacks (PTRACE_SEIZE: no signal is
+/// sent, and should hangcheck die, the kernel lets them go on). Confined to the thread that made
+/// it: the kernel demands it.
 final class StackCapture {
-  /// Threads that were asked to stop and have not yet (in an uninterruptible wait): let go as soon as they do.
+  /// Threads that were asked to stop and have not yet (in an uninterruptible wait): let go as soon
+  /// as they do.
   private var strays: [KernelThreadID] = []
 
   /// Why nothing could be copied, when nothing could.
   private(set) var refusal: String?
 
-  /// Bytes of stack copied from each thread; what lies beyond is read later, from threads that still wait.
+  /// Bytes of stack copied from each thread; what lies beyond is read later, from threads that
+  /// still wait.
   private static let copyBytes = 32 * 1024
   private static let patience: UInt64 = 300_000_000
 
-  func capture(_ threads: [KernelThreadID], memory: ProcessMemory) -> [KernelThreadID: CapturedThread] {
+  func capture(_ threads: [KernelThreadID], memory: ProcessMemory) -> [KernelThreadID:
+    CapturedThread]
+  {
     refusal = nil
     var asked: [KernelThreadID] = []
     for tid in threads {
@@ -77,14 +82,18 @@ final class StackCapture {
       // An exit is only looked at: it belongs to whoever waits for the child.
       var info = siginfo_t()
       let looked = waitid(
-        P_PID, id_t(tid.rawValue), &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | Int32(bitPattern: UInt32(__WALL)))
+        P_PID, id_t(tid.rawValue), &info,
+        WEXITED | WSTOPPED | WNOHANG | WNOWAIT | Int32(bitPattern: UInt32(__WALL)))
       if looked != 0 { return .gone }
       if info.si_signo != 0 {
-        if info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED { return .gone }
+        if info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED {
+          return .gone
+        }
         var status: Int32 = 0
         guard waitpid(tid.rawValue, &status, WNOHANG | __WALL) == tid.rawValue else { return .gone }
         guard status & 0xff == 0x7f else { return .gone }
-        // PTRACE_EVENT_STOP is ours (or a group stop, which goes on by itself); else a signal was on its way.
+        // PTRACE_EVENT_STOP is ours (or a group stop, which goes on by itself); else a signal was
+        // on its way.
         return .stopped(signal: status >> 16 == 0 ? (status >> 8) & 0xff : 0)
       }
       if hck_monotonic_ns() >= deadline { return .late }
@@ -92,13 +101,16 @@ final class StackCapture {
     }
   }
 
-  private func copy(_ tid: KernelThreadID, _ memory: ProcessMemory, _ size: Int) -> CapturedThread? {
+  private func copy(_ tid: KernelThreadID, _ memory: ProcessMemory, _ size: Int) -> CapturedThread?
+  {
     var raw = [UInt64](repeating: 0, count: 18)
     guard hck_ptrace_registers(tid.rawValue, &raw) == 0 else { return nil }
     var registers = Registers(rip: raw[16], rsp: raw[17], rbp: raw[4])
     (registers.r15, registers.r14, registers.r13, registers.r12) = (raw[0], raw[1], raw[2], raw[3])
     (registers.rbx, registers.r11, registers.r10, registers.r9) = (raw[5], raw[6], raw[7], raw[8])
-    (registers.r8, registers.rax, registers.rcx, registers.rdx) = (raw[9], raw[10], raw[11], raw[12])
+    (registers.r8, registers.rax, registers.rcx, registers.rdx) = (
+      raw[9], raw[10], raw[11], raw[12]
+    )
     (registers.rsi, registers.rdi) = (raw[13], raw[14])
     let base = registers.rsp &- 128
     var bytes = [UInt8](repeating: 0, count: size)

@@ -1,8 +1,9 @@
 // The recorder's hot path: what a thread holds and waits for, in its own slot.
 //
-// Compiled twice: as the module Recorder (in-process drop-ins) and, through a symbolic link, inside HangAgent, where it
-// is Embedded Swift. Nothing here allocates, locks, calls the runtime, or calls what the agent interposes. Every
-// function may be interrupted by a signal whose handler records too: see the invariants in hck_layout.h.
+// Compiled twice: as the module Recorder (in-process drop-ins) and, through a symbolic link, inside
+// HangAgent, where it is Embedded Swift. Nothing here allocates, locks, calls the runtime, or calls
+// what the agent interposes. Every function may be interrupted by a signal whose handler records
+// too: see the invariants in hck_layout.h.
 public import CHangcheck
 
 /// What a held or awaited resource is, in one word: address, kind and flags (`hck_layout.h`).
@@ -24,8 +25,9 @@ public func currentSlot() -> Slot? {
   return beginThread()
 }
 
-/// Says that the thread may block from here on. The clock of the wait is the reader's: it sees when the wait began.
-/// Returns what `endWait` puts back: in a signal's handler, the wait that the signal interrupted.
+/// Says that the thread may block from here on. The clock of the wait is the reader's: it sees when
+/// the wait began. Returns what `endWait` puts back: in a signal's handler, the wait that the
+/// signal interrupted.
 @inlinable @inline(__always)
 public func beginWait(_ slot: Slot, _ word: ResourceWord) -> ResourceWord {
   let before = slot.pointee.wait
@@ -40,8 +42,9 @@ public func endWait(_ slot: Slot, _ before: ResourceWord) {
   slot.pointee.wait = before
 }
 
-/// Pushes what was just acquired, with the site that `frame` (of the recorder's entry point) stands for, and passes
-/// `result` on, so that the rare case is a tail call and the usual one keeps few registers.
+/// Pushes what was just acquired, with the site that `frame` (of the recorder's entry point) stands
+/// for, and passes `result` on, so that the rare case is a tail call and the usual one keeps few
+/// registers.
 @inlinable @inline(__always) @discardableResult
 public func acquired(
   _ slot: Slot, _ word: ResourceWord, _ frame: UnsafeRawPointer, _ result: Int32 = 0
@@ -65,35 +68,36 @@ func acquiredBeyondCapacity(
   return result
 }
 
-/// Takes the newest entry of that resource off; false when the thread does not hold it. The mode is not compared:
-/// an unlock does not say what it unlocks.
+/// Takes the newest entry of that resource off; false when the thread does not hold it. The mode is
+/// not compared: an unlock does not say what it unlocks.
 @inlinable @inline(__always) @discardableResult
 public func released(_ slot: Slot, _ word: ResourceWord) -> Bool {
   let count = slot.pointee.count
   if count == 0 { return false }
   let top = slot.pointee.held + Int(truncatingIfNeeded: count &- 1)
-  if top.pointee.resource & ~HCK_SHARED_BIT != word { return releasedOutOfOrder(slot, word) }
+  if top.pointee.resource & ~sharedBit != word { return releasedOutOfOrder(slot, word) }
   top.pointee.resource = 0
   hck_order()
   slot.pointee.count = count &- 1
-  if count > 1, (top - 1).pointee.resource == HCK_HOLE_BIT { dropHoles(slot) }
+  if count > 1, (top - 1).pointee.resource == holeBit { dropHoles(slot) }
   return true
 }
 
 // The shifted macros of hck_layout.h are not imported into Swift.
-@inlinable @inline(__always) public var HCK_SHARED_BIT: UInt64 { 1 << 60 }
-@inlinable @inline(__always) public var HCK_TIMED_BIT: UInt64 { 1 << 61 }
-@inlinable @inline(__always) public var HCK_HOLE_BIT: UInt64 { 1 << 62 }
+@inlinable @inline(__always) public var sharedBit: UInt64 { 1 << 60 }
+@inlinable @inline(__always) public var timedBit: UInt64 { 1 << 61 }
+@inlinable @inline(__always) public var holeBit: UInt64 { 1 << 62 }
 
-/// Leaves a hole where something was released that is not the newest (hand over hand), so that no entry moves.
+/// Leaves a hole where something was released that is not the newest (hand over hand), so that no
+/// entry moves.
 @usableFromInline
 func releasedOutOfOrder(_ slot: Slot, _ word: ResourceWord) -> Bool {
   var index = slot.pointee.count
   while index > 0 {
     index &-= 1
     let entry = slot.pointee.held + Int(index)
-    if entry.pointee.resource & ~HCK_SHARED_BIT == word {
-      entry.pointee.resource = HCK_HOLE_BIT
+    if entry.pointee.resource & ~sharedBit == word {
+      entry.pointee.resource = holeBit
       return true
     }
   }
@@ -104,15 +108,16 @@ func releasedOutOfOrder(_ slot: Slot, _ word: ResourceWord) -> Bool {
 func dropHoles(_ slot: Slot) {
   while slot.pointee.count > 0 {
     let top = slot.pointee.held + Int(slot.pointee.count &- 1)
-    if top.pointee.resource != HCK_HOLE_BIT { return }
+    if top.pointee.resource != holeBit { return }
     top.pointee.resource = 0
     hck_order()
     slot.pointee.count &-= 1
   }
 }
 
-/// Room for more entries. Where half of them are holes, as behind a thread that goes hand over hand for ever, the others
-/// move together; else there is twice the room, from the arena's chunks. The slot keeps it for the threads that use it later.
+/// Room for more entries. Where half of them are holes, as behind a thread that goes hand over hand
+/// for ever, the others move together; else there is twice the room, from the arena's chunks. The
+/// slot keeps it for the threads that use it later.
 @usableFromInline
 func growHeldStack(_ slot: Slot) -> Bool {
   dropHoles(slot)
@@ -135,21 +140,23 @@ func growHeldStack(_ slot: Slot) -> Bool {
   return done
 }
 
-/// Copies all but the holes to where there is room, and only then lets the slot point there: a reader sees the entries of
-/// before or those of now.
+/// Copies all but the holes to where there is room, and only then lets the slot point there: a
+/// reader sees the entries of before or those of now.
 private func moveEntries(_ slot: Slot, _ arena: UnsafeMutablePointer<hck_arena>) -> Bool {
   let count = Int(truncatingIfNeeded: slot.pointee.count)
   let old = slot.pointee.held
   var live: UInt64 = 0
   var index = 0
   while index < count {
-    if old[index].resource != HCK_HOLE_BIT { live &+= 1 }
+    if old[index].resource != holeBit { live &+= 1 }
     index &+= 1
   }
-  let capacity = live &* 2 > slot.pointee.capacity ? slot.pointee.capacity &* 2 : slot.pointee.capacity
+  let capacity =
+    live &* 2 > slot.pointee.capacity ? slot.pointee.capacity &* 2 : slot.pointee.capacity
   var offset = slot.pointee.spare_offset
   if slot.pointee.spare_capacity < capacity {
-    guard let fresh = takeChunk(arena, bytes: capacity &* UInt64(MemoryLayout<hck_entry>.stride)) else {
+    guard let fresh = takeChunk(arena, bytes: capacity &* UInt64(MemoryLayout<hck_entry>.stride))
+    else {
       hck_count64(&arena.pointee.unrecorded)
       return false
     }
@@ -160,7 +167,7 @@ private func moveEntries(_ slot: Slot, _ arena: UnsafeMutablePointer<hck_arena>)
   var next = 0
   index = 0
   while index < count {
-    if old[index].resource != HCK_HOLE_BIT {
+    if old[index].resource != holeBit {
       chunk[next] = old[index]
       next &+= 1
     }
@@ -185,9 +192,12 @@ private func moveEntries(_ slot: Slot, _ arena: UnsafeMutablePointer<hck_arena>)
 func takeChunk(_ arena: UnsafeMutablePointer<hck_arena>, bytes: UInt64) -> UInt64? {
   while true {
     let end = hck_load64(&arena.pointee.chunks_end)
-    let slotsEnd = UInt64(HCK_FIRST_SLOT) &+ UInt64(hck_load32(&arena.pointee.slots)) &* UInt64(HCK_SLOT_BYTES)
+    let slotsEnd =
+      UInt64(HCK_FIRST_SLOT) &+ UInt64(hck_load32(&arena.pointee.slots)) &* UInt64(HCK_SLOT_BYTES)
     guard end > bytes, end &- bytes > slotsEnd &+ UInt64(HCK_SLOT_BYTES) else { return nil }
-    guard end &- bytes >= hck_load64(&arena.pointee.ready_high) || hck_arena_ready(arena, 0, end &- bytes) == 0
+    guard
+      end &- bytes >= hck_load64(&arena.pointee.ready_high)
+        || hck_arena_ready(arena, 0, end &- bytes) == 0
     else { return nil }
     if hck_cas64(&arena.pointee.chunks_end, end, end &- bytes) != 0 { return end &- bytes }
   }

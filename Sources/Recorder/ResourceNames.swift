@@ -1,7 +1,9 @@
-// Names that a program gives to its locks, in the arena where the reader finds them. Not on any hot path.
+// Names that a program gives to its locks, in the arena where the reader finds them. Not on any hot
+// path.
 public import CHangcheck
 
-/// Names the resource at `address`, in at most 55 bytes of UTF-8; drops the name when the table is full.
+/// Names the resource at `address`, in at most 55 bytes of UTF-8; drops the name when the table is
+/// full.
 public func nameResource(
   _ address: UInt64, _ text: UnsafePointer<CChar>, in arena: UnsafeMutablePointer<hck_arena>
 ) {
@@ -12,7 +14,8 @@ public func nameResource(
     let record = table + Int(probe)
     let there = hck_load64(&record.pointee.address)
     if there <= 1, hck_cas64(&record.pointee.address, there, 2) != 0 {
-      let bytes = UnsafeMutableRawPointer(record).advanced(by: 8).assumingMemoryBound(to: CChar.self)
+      let bytes = UnsafeMutableRawPointer(record).advanced(by: 8).assumingMemoryBound(
+        to: CChar.self)
       var length = 0
       while length < 55, text[length] != 0 {
         bytes[length] = text[length]
@@ -64,7 +67,8 @@ private func nameTable(_ arena: UnsafeMutablePointer<hck_arena>, make: Bool)
       offset = fresh
     }
   }
-  return UnsafeMutableRawPointer(arena).advanced(by: Int(offset)).assumingMemoryBound(to: hck_name.self)
+  return UnsafeMutableRawPointer(arena).advanced(by: Int(offset)).assumingMemoryBound(
+    to: hck_name.self)
 }
 
 private func nameIndex(_ address: UInt64) -> UInt32 {

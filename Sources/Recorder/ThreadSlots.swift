@@ -1,5 +1,6 @@
-// The slots of threads: taken at birth or at the first event, given back at exit. Async-signal-safe throughout, but for
-// the two pthread calls on the key, which do not allocate for keys as low as ours.
+// The slots of threads: taken at birth or at the first event, given back at exit. Async-signal-safe
+// throughout, but for the two pthread calls on the key, which do not allocate for keys as low as
+// ours.
 public import CHangcheck
 
 /// Where an arena comes from when there is none yet; set once, before any thread records.
@@ -10,8 +11,8 @@ nonisolated(unsafe) public var arenaProvider: ArenaProvider? = nil
 nonisolated(unsafe) public var threadKey: pthread_key_t = 0
 nonisolated(unsafe) public var hasThreadKey = false
 
-/// Gives the calling thread its slot. nil in a thread that is past its last destructor, in a signal handler that
-/// interrupted this very function, and where there is no memory.
+/// Gives the calling thread its slot. nil in a thread that is past its last destructor, in a signal
+/// handler that interrupted this very function, and where there is no memory.
 public func beginThread() -> Slot? {
   if hck_closed() != 0 { return nil }
   hck_set_closed(1)
@@ -22,8 +23,8 @@ public func beginThread() -> Slot? {
   return slot
 }
 
-/// Makes a reserved slot the calling thread's own. `stackBytes`: of the stack that glibc gave it, whose end is the
-/// thread's own descriptor; 0 where that is not known.
+/// Makes a reserved slot the calling thread's own. `stackBytes`: of the stack that glibc gave it,
+/// whose end is the thread's own descriptor; 0 where that is not known.
 public func openSlot(
   _ slot: Slot, _ arena: UnsafeMutablePointer<hck_arena>, stackBytes: UInt64 = 0
 ) {
@@ -34,7 +35,8 @@ public func openSlot(
     // Guard pages and a margin lie below; half of it is certainly stack.
     slot.pointee.stack_low = slot.pointee.stack_high &- stackBytes / 2
   } else if hck_gettid() == arena.pointee.pid {
-    // Above the first frame lie the arguments and the environment; below, nothing else for the kernel's gap.
+    // Above the first frame lie the arguments and the environment; below, nothing else for the
+    // kernel's gap.
     slot.pointee.stack_high = arena.pointee.main_stack_end
     slot.pointee.stack_low = slot.pointee.stack_high == 0 ? 0 : slot.pointee.stack_high &- 1 << 20
   }
@@ -74,7 +76,8 @@ public func takeSlot(_ arena: UnsafeMutablePointer<hck_arena>) -> Slot? {
       slot.pointee.index = index
       slot.pointee.capacity = UInt64(HCK_SLOT_ENTRIES)
       slot.pointee.held = entriesInside(slot)
-      slot.pointee.held_offset = end &- UInt64(Int(HCK_SLOT_ENTRIES) &* MemoryLayout<hck_entry>.stride)
+      slot.pointee.held_offset =
+        end &- UInt64(Int(HCK_SLOT_ENTRIES) &* MemoryLayout<hck_entry>.stride)
       prepare(slot, arena)
       return slot
     }
@@ -104,8 +107,9 @@ public func giveSlot(_ slot: Slot, _ arena: UnsafeMutablePointer<hck_arena>) {
   }
 }
 
-/// A thread-specific key's destructor. Others' destructors may lock after ours, so it asks to be called again until
-/// glibc's last round; a thread that leaves with something held keeps its slot, as the owner that exited.
+/// A thread-specific key's destructor. Others' destructors may lock after ours, so it asks to be
+/// called again until glibc's last round; a thread that leaves with something held keeps its slot,
+/// as the owner that exited.
 public func endThread(_ value: UnsafeMutableRawPointer?) {
   guard let value else { return }
   let slot = value.assumingMemoryBound(to: hck_slot.self)
@@ -143,9 +147,11 @@ private func entriesInside(_ slot: Slot) -> UnsafeMutablePointer<hck_entry> {
     .assumingMemoryBound(to: hck_entry.self)
 }
 
-/// Drops what any thread is on record to hold at `address`: the resource there was made anew or given back by a thread
-/// that did not take it. Looks at every slot: for rare calls only.
-public func forget(_ word: ResourceWord, in arena: UnsafeMutablePointer<hck_arena>, tid: UInt32? = nil) {
+/// Drops what any thread is on record to hold at `address`: the resource there was made anew or
+/// given back by a thread that did not take it. Looks at every slot: for rare calls only.
+public func forget(
+  _ word: ResourceWord, in arena: UnsafeMutablePointer<hck_arena>, tid: UInt32? = nil
+) {
   var index: UInt32 = 0
   let slots = hck_load32(&arena.pointee.slots)
   while index < slots {
@@ -161,7 +167,7 @@ public func forget(_ word: ResourceWord, in arena: UnsafeMutablePointer<hck_aren
     var entry = 0
     while entry < Int(count) {
       let seen = hck_load64(&held[entry].resource)
-      if seen & ~HCK_SHARED_BIT == word { _ = hck_cas64(&held[entry].resource, seen, HCK_HOLE_BIT) }
+      if seen & ~sharedBit == word { _ = hck_cas64(&held[entry].resource, seen, holeBit) }
       entry &+= 1
     }
   }

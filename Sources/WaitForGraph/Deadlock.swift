@@ -1,4 +1,5 @@
-/// One wait inside a cycle: `thread` waits for `resource`, which `owner` holds (or will hold first).
+/// One wait inside a cycle: `thread` waits for `resource`, which `owner` holds (or will hold
+/// first).
 public struct Edge: Hashable, Sendable {
   public var thread: ThreadID
   public var resource: ResourceID
@@ -20,7 +21,8 @@ public struct Edge: Hashable, Sendable {
 /// A set of threads that can never go on.
 public struct Deadlock: Hashable, Sendable {
   public enum Cause: Hashable, Sendable {
-    /// Each waits for the next; the last edge closes the circle. One edge alone: a thread waits for itself.
+    /// Each waits for the next; the last edge closes the circle. One edge alone: a thread waits for
+    /// itself.
     case cycle
     /// The owner no longer runs in this process, so nobody is left to give the resource back.
     case ownerGone
@@ -41,10 +43,12 @@ extension Deadlock {
   /// The waits that make the deadlock: its identity, whoever queues behind it meanwhile.
   public var waits: Set<Edge> { Set(edges) }
 
-  /// Whether a later snapshot, whose ids mean the same, shows the same threads in the same waits behind the same owners.
+  /// Whether a later snapshot, whose ids mean the same, shows the same threads in the same waits
+  /// behind the same owners.
   ///
-  /// A thread that stays in one wait can neither take nor release a lock. So where episodes are known, two looks that
-  /// agree prove the deadlock even if each look read one thread after the other.
+  /// A thread that stays in one wait can neither take nor release a lock. So where episodes are
+  /// known, two looks that agree prove the deadlock even if each look read one thread after the
+  /// other.
   public func isStillThere(in later: Snapshot) -> Bool {
     isStillThere(in: WaitForGraph(later))
   }

@@ -46,7 +46,8 @@ public struct Snapshot: Hashable, Sendable {
     /// A wait that ends by itself is no part of a deadlock.
     public var isTimed: Bool
     public var seconds: Double?
-    /// Counts the waits of its thread, so that a second look tells one long wait from two; 0 where not known.
+    /// Counts the waits of its thread, so that a second look tells one long wait from two; 0 where
+    /// not known.
     public var episode: UInt64
     public init(
       resource: ResourceID, mode: Mode, isTimed: Bool = false, seconds: Double? = nil,
@@ -74,7 +75,8 @@ public struct Snapshot: Hashable, Sendable {
   public struct Thread: Hashable, Sendable {
     public var id: ThreadID
     public var isMain: Bool
-    /// False for a thread that exited, or that lives only in the process that this one was forked from.
+    /// False for a thread that exited, or that lives only in the process that this one was forked
+    /// from.
     public var isAlive: Bool
     public var wait: Wait?
     public var holds: [Hold]
@@ -93,7 +95,8 @@ public struct Snapshot: Hashable, Sendable {
   public struct Resource: Hashable, Sendable {
     public var id: ResourceID
     public var kind: ResourceKind
-    /// The same thread may take it again without waiting (a recursive mutex; a read lock for reading).
+    /// The same thread may take it again without waiting (a recursive mutex; a read lock for
+    /// reading).
     public var isReentrant: Bool
     /// For a resource of kind `thread`: who must end.
     public var thread: ThreadID?

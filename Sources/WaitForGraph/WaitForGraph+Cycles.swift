@@ -49,8 +49,9 @@ extension WaitForGraph {
 
   /// The shortest cycle inside a strongly connected set, as nodes in order.
   ///
-  /// A set that is not one plain ring has, on each of its cycles, a node where the ways part; it is enough to search from
-  /// those. Beyond `effort` steps the shortest cycle found so far is taken: still a cycle, and readable enough.
+  /// A set that is not one plain ring has, on each of its cycles, a node where the ways part; it is
+  /// enough to search from those. Beyond `effort` steps the shortest cycle found so far is taken:
+  /// still a cycle, and readable enough.
   func shortestCycle(in members: [Int], effort: Int = 20_000_000) -> [Int] {
     let inside = Set(members)
     let forks = members.filter { node in

@@ -1,7 +1,9 @@
 extension WaitForGraph {
-  /// Every deadlock: one for each strongly connected set of threads, and one for each resource whose owner is gone.
+  /// Every deadlock: one for each strongly connected set of threads, and one for each resource
+  /// whose owner is gone.
   ///
-  /// In order of their first threads, and the same for the same snapshot in whatever order it is listed.
+  /// In order of their first threads, and the same for the same snapshot in whatever order it is
+  /// listed.
   public func deadlocks() -> [Deadlock] {
     let components = stronglyConnected()
     var found: [Deadlock] = []

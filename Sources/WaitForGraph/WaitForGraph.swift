@@ -1,12 +1,15 @@
 /// Which thread waits for which, as one snapshot shows it.
 ///
-/// Every thread that blocks a wait must give way before the wait ends, so each cycle is a deadlock. Memory and time are
-/// linear in the waits and holds: the nodes are threads and 'resource wanted in a mode', so a thousand waiters behind a
-/// thousand readers are two thousand arcs and not a million.
+/// Every thread that blocks a wait must give way before the wait ends, so each cycle is a deadlock.
+/// Memory and time are linear in the waits and holds: the nodes are threads and 'resource wanted in
+/// a mode', so a thousand waiters behind a thousand readers are two thousand arcs and not a
+/// million.
 ///
-/// Waits on conditions and barriers have no owner here, and timed waits end by themselves: neither has arcs.
+/// Waits on conditions and barriers have no owner here, and timed waits end by themselves: neither
+/// has arcs.
 public struct WaitForGraph: Sendable {
-  /// Node numbers: `0 ..< threads.count` are threads by ascending id, the rest are wanted resources.
+  /// Node numbers: `0 ..< threads.count` are threads by ascending id, the rest are wanted
+  /// resources.
   var arcs: [[Int]] = []
   /// The threads in order of id, without duplicates; a node's number is its index.
   var threads: [Snapshot.Thread] = []
@@ -59,7 +62,8 @@ public struct WaitForGraph: Sendable {
     }
   }
 
-  /// An unlisted resource may be reentrant for all that is known: its holder is no proof against itself.
+  /// An unlisted resource may be reentrant for all that is known: its holder is no proof against
+  /// itself.
   private static func ownHoldCounts(_ resource: Snapshot.Resource?) -> Bool {
     guard let resource else { return false }
     return resource.kind == .rwlock || !resource.isReentrant
@@ -73,7 +77,8 @@ public struct WaitForGraph: Sendable {
 }
 
 extension WaitForGraph {
-  /// What the thread waits for in vain at this moment, one edge for each thread that blocks it, by ascending owner.
+  /// What the thread waits for in vain at this moment, one edge for each thread that blocks it, by
+  /// ascending owner.
   public func edges(from thread: ThreadID) -> [Edge] {
     guard let node = nodeOfThread[thread], let wait = wait(of: thread) else { return [] }
     return blockers(of: node).map { edge(from: node, wait, to: $0) }

@@ -62,11 +62,13 @@ struct RunCommand {
       timedOut: result.timedOut)
   }
 
-  /// Each child of the program takes a descriptor or two here: the program keeps the limit that it was given, and hangcheck
-  /// takes what it may.
+  /// Each child of the program takes a descriptor or two here: the program keeps the limit that it
+  /// was given, and hangcheck takes what it may.
   private static func allowManyFiles() {
     var limit = rlimit()
-    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < limit.rlim_max else { return }
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0,
+      limit.rlim_cur < limit.rlim_max
+    else { return }
     limit.rlim_cur = limit.rlim_max
     setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
   }
@@ -105,7 +107,8 @@ struct RunCommand {
     return UnsafeBufferPointer(start: word, count: strlen(word)).map { UInt8(bitPattern: $0) }
   }
 
-  /// A report that waits for a slow reader. The program has ended, so a signal now is for hangcheck.
+  /// A report that waits for a slow reader. The program has ended, so a signal now is for
+  /// hangcheck.
   private func finishWriting(_ output: RunOutput, _ supervisor: Supervisor) {
     let deadly: Set<Int32> = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
     while let descriptor = output.waitingDescriptor {

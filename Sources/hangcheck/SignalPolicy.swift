@@ -7,12 +7,13 @@ import ProcessInspector
 /// | --- | --- | --- |
 /// | SIGCHLD | anyone | look at the child |
 /// | SIGCONT | anyone | let the child go on if it is stopped |
-/// | INT QUIT TSTP TTIN TTOU WINCH HUP | the terminal | the child has it already, being in the group |
+/// | INT QUIT TSTP TTIN TTOU WINCH HUP | the terminal | the child has it already, being in the
+/// group |
 /// | any | the program itself (`kill(0, …)`) | the same |
 /// | all others | a process, a timer | pass it on |
 ///
-/// What cannot be told: whether a process signalled hangcheck or its whole group. In the second case
-/// the program receives the signal twice; those that are still pending count once.
+/// What cannot be told: whether a process signalled hangcheck or its whole group. In the second
+/// case the program receives the signal twice; those that are still pending count once.
 enum SignalPolicy {
   enum Action: Sendable, Hashable { case look, resume, pass, leave }
 

@@ -4,8 +4,8 @@ import ProcessInspector
 extension Supervisor {
   /// Reads every signal that has arrived; tells whether the child is to be looked at.
   ///
-  /// SIGCHLD is read before the stop signal that caused it, because its number is lower: what a stop
-  /// means is only decided when all that is there has been read.
+  /// SIGCHLD is read before the stop signal that caused it, because its number is lower: what a
+  /// stop means is only decided when all that is there has been read.
   func takeSignals() -> Bool {
     var mustLook = false
     while let arrival = intake.next() {

@@ -1,5 +1,6 @@
-// The functions that the agent stands in front of, and the way to the real ones: the next definition after the agent's in
-// the program's search order. A pointer resolves itself at its first call, which may come before any constructor.
+// The functions that the agent stands in front of, and the way to the real ones: the next
+// definition after the agent's in the program's search order. A pointer resolves itself at its
+// first call, which may come before any constructor.
 #ifndef HCK_REAL_H
 #define HCK_REAL_H
 
@@ -20,7 +21,8 @@ typedef void *_Nullable (*_Nonnull hck_thread_body)(void *_Nullable);
 #define HCK_C pthread_cond_t *_Nonnull
 #define HCK_T const struct timespec *_Nonnull
 
-// name, version (glibc keeps an older pthread_cond_* beside the one that programs bind to), parameters, arguments
+// name, version (glibc keeps an older pthread_cond_* beside the one that programs bind to),
+// parameters, arguments
 #define HCK_INTERPOSED(X)                                                                              \
   X(pthread_mutex_init, 0, (HCK_M m, const pthread_mutexattr_t *_Nullable a), (m, a))                  \
   X(pthread_mutex_destroy, 0, (HCK_M m), (m))                                                          \
@@ -62,7 +64,8 @@ typedef void *_Nullable (*_Nonnull hck_thread_body)(void *_Nullable);
   X(cnd_timedwait, 0, (cnd_t * _Nonnull c, mtx_t *_Nonnull m, HCK_T t), (c, m, t))                     \
   X(thrd_join, 0, (thrd_t t, int *_Nullable r), (t, r))
 
-// Those that only hand the agent on to a new program; in C, for they are variadic or build arrays on the stack.
+// Those that only hand the agent on to a new program; in C, for they are variadic or build arrays
+// on the stack.
 #define HCK_SPAWNING(X)                                                                               \
   X(execve, 0, (const char *p, char *const a[], char *const e[]), (p, a, e))                          \
   X(execvpe, 0, (const char *p, char *const a[], char *const e[]), (p, a, e))                         \
@@ -84,7 +87,8 @@ typedef void *_Nullable (*_Nonnull hck_thread_body)(void *_Nullable);
   HCK_INLINE int hck_real_##name parameters { return hck_pointer_##name arguments; }
 HCK_INTERPOSED(HCK_DECLARE)
 
-// Starts watching this process: called once by the constructor, and lazily in a child that was forked.
+// Starts watching this process: called once by the constructor, and lazily in a child that was
+// forked.
 void hck_agent_begin(void);
 // Where hangcheck listens, and how it wants to be told; NULL when this process is not watched.
 extern const char *_Nullable hck_socket_name HCK_HIDDEN;

@@ -1,4 +1,5 @@
-// What the launcher needs of Linux and Swift cannot spell. Every function returns -errno on failure.
+// What the launcher needs of Linux and Swift cannot spell. Every function returns -errno on
+// failure.
 #pragma once
 #include <signal.h>
 #include <stdbool.h>
@@ -16,8 +17,8 @@ pid_t hck_spawn(
 /// Makes SIGCHLD deliver again where it was inherited as ignored; tells whether it was.
 bool hck_take_child_signal(void);
 
-/// Blocks what a supervisor must not die of; `old` receives the mask as inherited. Real-time signals
-/// are macros that call functions, which Swift does not import.
+/// Blocks what a supervisor must not die of; `old` receives the mask as inherited. Real-time
+/// signals are macros that call functions, which Swift does not import.
 int hck_block_signals(sigset_t *handled, sigset_t *old);
 
 /// signalfd, pidfd_open, pidfd_send_signal and accept4 are not in Swift's Glibc module.

@@ -1,7 +1,8 @@
 // The recorder's memory: what the watched process writes and hangcheck reads.
 //
-// One arena a process. Slots grow from its start, chunks of held locks from its end; both only grow, freed ones
-// are used again. Everything is written by its own thread and read by anyone at any time:
+// One arena a process. Slots grow from its start, chunks of held locks from its end; both only
+// grow, freed ones are used again. Everything is written by its own thread and read by anyone at
+// any time:
 //   I1  an entry's `resource` is 0 from its reservation until its other fields are written, and again from its release
 //   I2  entries at and above `count` are free
 //   I3  a wait is written before the call that may block and cleared after it: a thread that took the lock but has not
@@ -30,10 +31,11 @@ enum hck_kind {
   HCK_JOIN = 6, // the address is the pthread_t that is waited for
 };
 
-// Where something was acquired: the frame address of the recorder's entry point and what lay on the stack from there up.
-// window[0] is the caller's rbp, window[1] the return address, the rest the top of the caller's stack. Code that keeps
-// frame pointers, as unoptimised code does, is followed further: chain holds for each frame its address and the return
-// address in it, and after the last one the rbp that it saved. So wrappers that have returned are seen through.
+// Where something was acquired: the frame address of the recorder's entry point and what lay on the
+// stack from there up. window[0] is the caller's rbp, window[1] the return address, the rest the
+// top of the caller's stack. Code that keeps frame pointers, as unoptimised code does, is followed
+// further: chain holds for each frame its address and the return address in it, and after the last
+// one the rbp that it saved. So wrappers that have returned are seen through.
 #define HCK_WINDOW_WORDS 6
 #define HCK_WINDOW_BYTES (HCK_WINDOW_WORDS * 8)
 #define HCK_CHAIN_LEVELS 5
@@ -81,7 +83,8 @@ typedef struct hck_slot {
   uint64_t argument;
   hck_entry created; // site of the pthread_create
   char name[16];     // as it exited
-  // The part of the stack that is certainly mapped from any frame in it up to its end; 0, 0 where not known.
+  // The part of the stack that is certainly mapped from any frame in it up to its end; 0, 0 where
+  // not known.
   uint64_t stack_low, stack_high;
   uint64_t spare_offset, spare_capacity; // room that entries lay in before, for the next time they move
   char reserved[HCK_SLOT_BYTES - 64 - 48 - 160 - 16 - 32 - HCK_SLOT_ENTRIES * 160];
@@ -108,7 +111,8 @@ typedef struct hck_arena {
   uint64_t size;
   uint32_t pid;
   uint32_t flags;
-  // The clock, in milliseconds: the reader moves it while it looks, so that a lock costs no clock read.
+  // The clock, in milliseconds: the reader moves it while it looks, so that a lock costs no clock
+  // read.
   uint32_t clock;
   uint32_t slots;       // ever used, low ones first
   uint64_t free_slot;   // index + 1 in the low half, a tag against ABA in the high half
@@ -118,10 +122,11 @@ typedef struct hck_arena {
   uint64_t tid_offset;  // of the tid inside struct pthread, 0 when it was not found
   uint64_t main_stack_end; // of the main thread's stack, 0 where not known
   uint64_t base;        // of the arena in the watched process
-  // Of the watched process, what lies below the first and above the second may be touched; the rest is only reserved, so
-  // that mlockall does not fill it.
+  // Of the watched process, what lies below the first and above the second may be touched; the rest
+  // is only reserved, so that mlockall does not fill it.
   uint64_t ready_low, ready_high;
-  // Who the first thread was before the forks that led here, the last one first: it owns what it had locked by then.
+  // Who the first thread was before the forks that led here, the last one first: it owns what it
+  // had locked by then.
   uint32_t inherited[HCK_INHERITED];
 } hck_arena;
 

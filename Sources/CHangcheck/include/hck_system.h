@@ -1,4 +1,5 @@
-// System calls and glibc layouts that Swift cannot spell: macros, control messages, struct members by offset.
+// System calls and glibc layouts that Swift cannot spell: macros, control messages, struct members
+// by offset.
 #ifndef HCK_SYSTEM_H
 #define HCK_SYSTEM_H
 
@@ -7,28 +8,34 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// Maps a new arena of up to 1 GiB, sparse, less where the process's limits forbid it. With `fd` it is backed by a
-// memfd that the caller closes; without it is private to the process. NULL when not even 1 MiB can be had.
+// Maps a new arena of up to 1 GiB, sparse, less where the process's limits forbid it. With `fd` it
+// is backed by a memfd that the caller closes; without it is private to the process. NULL when not
+// even 1 MiB can be had.
 hck_arena *_Nullable hck_arena_make(int *_Nullable fd);
 void hck_arena_unmap(hck_arena *_Nonnull arena);
-// Makes the arena usable below `low` and from `high` up; 0, or an errno. Any thread may, at any time.
+// Makes the arena usable below `low` and from `high` up; 0, or an errno. Any thread may, at any
+// time.
 int hck_arena_ready(hck_arena *_Nonnull arena, uint64_t low, uint64_t high);
 
-// Whether an ELF program (64 bits, of this machine) needs AddressSanitizer's shared library, which refuses to start when
-// another library is preloaded before it. System calls and the stack alone; moves no file offset.
+// Whether an ELF program (64 bits, of this machine) needs AddressSanitizer's shared library, which
+// refuses to start when another library is preloaded before it. System calls and the stack alone;
+// moves no file offset.
 int hck_insists_on_first(int fd);
 
 // Sends the arena's descriptor to hangcheck's abstract socket. Never blocks. 0 or an errno.
 int hck_hello_send(const char *_Nonnull name, int fd, const hck_arena *_Nonnull arena);
-// Takes a hello from a connection: 0 and an owned descriptor, or an errno (EAGAIN when none is there yet).
+// Takes a hello from a connection: 0 and an owned descriptor, or an errno (EAGAIN when none is
+// there yet).
 int hck_hello_receive(int connection, hck_hello *_Nonnull hello, int *_Nonnull fd);
-// Maps the arena behind a descriptor for reading and for moving its clock; closes nothing. NULL and errno on failure.
+// Maps the arena behind a descriptor for reading and for moving its clock; closes nothing. NULL and
+// errno on failure.
 hck_arena *_Nullable hck_arena_open(int fd, uint64_t *_Nonnull size);
 
 uint32_t hck_gettid(void);
 uint64_t hck_monotonic_ns(void);
 void hck_thread_name(char *_Nonnull sixteen);
-// Offset of the tid inside struct pthread, found by looking for it in the calling thread's; 0 when unsure.
+// Offset of the tid inside struct pthread, found by looking for it in the calling thread's; 0 when
+// unsure.
 uint64_t hck_tid_offset(void);
 
 // glibc's public struct members, checked against this glibc by the compiler.
@@ -44,7 +51,8 @@ size_t hck_rwlock_size(void);
 int hck_ptrace_seize(int tid);
 int hck_ptrace_interrupt(int tid);
 int hck_ptrace_detach(int tid, int signal);
-// Fills 17 registers in the order r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip, then rsp.
+// Fills 17 registers in the order r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi
+// orig_rax rip, then rsp.
 int hck_ptrace_registers(int tid, uint64_t *_Nonnull registers);
 int64_t hck_read_memory(int pid, uint64_t address, void *_Nonnull to, size_t size);
 

@@ -1,4 +1,5 @@
-// What Swift cannot spell: thread-locals, frame addresses, atomics on foreign memory, compiler barriers.
+// What Swift cannot spell: thread-locals, frame addresses, atomics on foreign memory, compiler
+// barriers.
 #ifndef HCK_THREAD_H
 #define HCK_THREAD_H
 
@@ -9,17 +10,19 @@
 #define HCK_INLINE static inline __attribute__((always_inline))
 #define HCK_HIDDEN __attribute__((visibility("hidden")))
 
-// The thread's slot; initial-exec, so that reading it is one instruction. Swift has no thread-locals.
+// The thread's slot; initial-exec, so that reading it is one instruction. Swift has no
+// thread-locals.
 extern __thread hck_slot *_Nullable hck_tls_slot __attribute__((tls_model("initial-exec"))) HCK_HIDDEN;
 // 1 while the slot is being made, 2 after the thread's last destructor: nothing is recorded.
 extern __thread int hck_tls_closed __attribute__((tls_model("initial-exec"))) HCK_HIDDEN;
 // The slot of a thread that is in fork.
 extern __thread hck_slot *_Nullable hck_tls_forking __attribute__((tls_model("initial-exec"))) HCK_HIDDEN;
 extern hck_arena *_Nullable hck_current_arena HCK_HIDDEN;
-// 1 once the process lives under a seccomp filter of its own: it makes no system call that glibc would not make.
+// 1 once the process lives under a seccomp filter of its own: it makes no system call that glibc
+// would not make.
 extern uint32_t hck_confined HCK_HIDDEN;
-// Bytes of stack kept a site: HCK_WINDOW_BYTES, 16 for the return address alone, 0 for none. The reach is how much must
-// be readable for the usual way: more than there is where less is kept.
+// Bytes of stack kept a site: HCK_WINDOW_BYTES, 16 for the return address alone, 0 for none. The
+// reach is how much must be readable for the usual way: more than there is where less is kept.
 extern uint32_t hck_window_bytes HCK_HIDDEN;
 extern uint64_t hck_window_reach HCK_HIDDEN;
 void hck_keep_windows(uint32_t bytes) HCK_HIDDEN;
@@ -47,8 +50,9 @@ HCK_INLINE void hck_order(void) { __asm__ volatile("" ::: "memory"); }
 
 void hck_short_site(hck_entry *_Nonnull entry, const void *_Nonnull frame, uint64_t end) HCK_HIDDEN;
 
-// Keeps the site of an acquisition. Expanded where it is used: a call would cost as much as the copy. Reads no further than
-// the thread's stack, or, on a stack that is not known (a coroutine's, a signal's), than the page of the frame.
+// Keeps the site of an acquisition. Expanded where it is used: a call would cost as much as the
+// copy. Reads no further than the thread's stack, or, on a stack that is not known (a coroutine's,
+// a signal's), than the page of the frame.
 HCK_INLINE void hck_site(
   hck_slot *_Nonnull slot, hck_entry *_Nonnull entry, const void *_Nonnull frame) {
   uint64_t at = (uint64_t)frame;

@@ -17,7 +17,8 @@ struct CycleWords {
 
   func relation(_ edge: Finding.Edge) -> Relation {
     if names.resources[edge.waitsFor]?.kind == .thread { return .isJoined }
-    // The only edge of a cycle comes back to its own thread, unless nobody is left to come back from.
+    // The only edge of a cycle comes back to its own thread, unless nobody is left to come back
+    // from.
     if isOpen, edge.ownedBy != nil { return .isGone }
     let hold = hold(edge.ownedBy, edge.waitsFor)
     if hold == nil, let owner = edge.ownedBy.flatMap({ names.threads[$0] }),
@@ -57,7 +58,8 @@ struct CycleWords {
     return edge.mode == .shared ? "waits to read \(what)" : "waits to write \(what)"
   }
 
-  /// `"a" waits for mutex 0x1, which "b" holds`; with an article of its own: `… a mutex that "b" holds`.
+  /// `"a" waits for mutex 0x1, which "b" holds`; with an article of its own: `… a mutex that "b"
+  /// holds`.
   func clause(_ edge: Finding.Edge, what: String? = nil) -> String {
     let (waiter, owner) = (names.short(edge.thread), names.short(edge.ownedBy))
     let itself = edge.thread == edge.ownedBy

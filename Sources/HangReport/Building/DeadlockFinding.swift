@@ -6,7 +6,8 @@ public struct DeadlockFinding: Sendable {
   private let resources: [Resource]
   private let process: WatchedProcess?
 
-  /// The lists of the report that the finding is for. A thread that has ended may be among them, with what it held.
+  /// The lists of the report that the finding is for. A thread that has ended may be among them,
+  /// with what it held.
   public init(threads: [Thread], resources: [Resource], process: WatchedProcess? = nil) {
     self.threads = threads
     self.resources = resources

@@ -1,10 +1,10 @@
 public import WaitForGraph
 
-/// A short name for a finding that stays the same over runs, addresses, thread ids, line numbers and the thread that the
-/// circle is told from.
+/// A short name for a finding that stays the same over runs, addresses, thread ids, line numbers
+/// and the thread that the circle is told from.
 ///
-/// It is made of functions' names alone. Where a binary has none, the image's file name stands in, so two deadlocks of
-/// one stripped binary may share a fingerprint.
+/// It is made of functions' names alone. Where a binary has none, the image's file name stands in,
+/// so two deadlocks of one stripped binary may share a fingerprint.
 public struct Fingerprint: Sendable {
   /// One wait of a cycle, as far as it identifies the code.
   public struct Step: Sendable {

@@ -14,7 +14,8 @@ public struct LongWaitFinding: Sendable {
     let resource = names.resources[wait.resource]
     let tenths = Int((wait.seconds ?? 0) * 10)
     let owners = resource?.owners.map { names.short($0) } ?? []
-    let held = owners.isEmpty ? "nobody is known to hold it" : "held by " + owners.joined(separator: ", ")
+    let held =
+      owners.isEmpty ? "nobody is known to hold it" : "held by " + owners.joined(separator: ", ")
     var evidence = [
       Finding.Evidence(
         label: "\(names.short(thread.id)) waits here", thread: thread.id, stack: wait.stack)
@@ -23,7 +24,8 @@ public struct LongWaitFinding: Sendable {
       guard let hold = names.threads[owner]?.holds.last(where: { $0.resource == wait.resource }),
         !hold.stack.isEmpty
       else { continue }
-      evidence.append(.init(label: "\(names.short(owner)) took it here", thread: owner, stack: hold.stack))
+      evidence.append(
+        .init(label: "\(names.short(owner)) took it here", thread: owner, stack: hold.stack))
     }
     return Finding(
       kind: .longWait, severity: .note, certainty: .possible,
@@ -31,7 +33,8 @@ public struct LongWaitFinding: Sendable {
         + " \(resource?.kind.rawValue ?? "a resource") \(resource.map { $0.address.description } ?? ""); \(held)",
       threads: [thread.id], resources: [wait.resource],
       evidence: evidence,
-      fingerprint: Fingerprint.sites(.longWait, [resource?.kind.rawValue ?? ""], stacks: [wait.stack]),
+      fingerprint: Fingerprint.sites(
+        .longWait, [resource?.kind.rawValue ?? ""], stacks: [wait.stack]),
       time: time)
   }
 }

@@ -6,14 +6,16 @@ public struct MessageBuilder: Sendable {
   private let resources: [Resource]
   private let process: WatchedProcess?
 
-  /// The lists of the report that the sentence is for; the process tells which thread is the main one.
+  /// The lists of the report that the sentence is for; the process tells which thread is the main
+  /// one.
   public init(threads: [Thread], resources: [Resource], process: WatchedProcess? = nil) {
     self.threads = threads
     self.resources = resources
     self.process = process
   }
 
-  /// `"a" waits for mutex 0x1, which "b" holds; "b" waits for mutex 0x2, which "a" holds`; long cycles lose their middle.
+  /// `"a" waits for mutex 0x1, which "b" holds; "b" waits for mutex 0x2, which "a" holds`; long
+  /// cycles lose their middle.
   public func message(for deadlock: Deadlock) -> String {
     let names = Names(threads: threads, resources: resources, process: process)
     let words = CycleWords(names: names, edges: deadlock.reportEdges)

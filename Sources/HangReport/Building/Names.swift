@@ -91,7 +91,8 @@ func joined(_ words: [String]) -> String {
   return words.dropLast().joined(separator: ", ") + " and " + last
 }
 
-/// Names come from the watched program: what would move a terminal's cursor or hide text is written out.
+/// Names come from the watched program: what would move a terminal's cursor or hide text is written
+/// out.
 func cleaned(_ text: String) -> String {
   func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.properties.generalCategory {

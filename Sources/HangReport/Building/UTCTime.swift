@@ -4,7 +4,8 @@
   internal import Musl
 #endif
 
-/// Moments as the report writes them: ISO 8601 in UTC with milliseconds, `2026-01-31T23:59:59.123Z`.
+/// Moments as the report writes them: ISO 8601 in UTC with milliseconds,
+/// `2026-01-31T23:59:59.123Z`.
 ///
 /// Own arithmetic: Foundation's formatters cost more at start than the rest of the tool.
 public enum UTCTime {
@@ -29,7 +30,8 @@ public enum UTCTime {
       + "." + padded(nanoseconds / 1_000_000, 3) + "Z"
   }
 
-  /// The Gregorian date of a day since 1970-01-01 (Howard Hinnant, 'chrono-compatible low-level date algorithms').
+  /// The Gregorian date of a day since 1970-01-01 (Howard Hinnant, 'chrono-compatible low-level
+  /// date algorithms').
   private static func civil(days: Int64) -> (year: Int64, month: Int64, day: Int64) {
     let z = days + 719_468
     let era = (z >= 0 ? z : z - 146_096) / 146_097

@@ -24,7 +24,8 @@ public struct ReportError: Error, Sendable, Equatable, CustomStringConvertible {
 }
 
 extension HangReport {
-  /// The report as JSON in UTF-8 with sorted keys; without `pretty` on one line, and without a line break at its end.
+  /// The report as JSON in UTF-8 with sorted keys; without `pretty` on one line, and without a line
+  /// break at its end.
   public func json(pretty: Bool = false) throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

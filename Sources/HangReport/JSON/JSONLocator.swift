@@ -63,7 +63,8 @@ private struct Scanner {
   private struct Level {
     var isObject: Bool
     var count = 0
-    /// How many steps of the target's path are matched outside of this level; nil when off the path.
+    /// How many steps of the target's path are matched outside of this level; nil when off the
+    /// path.
     var matched: Int?
   }
 

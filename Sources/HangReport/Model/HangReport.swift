@@ -1,6 +1,7 @@
 /// What hangcheck found out, in the exact form of the JSON report (schema `hangcheck/1`).
 ///
-/// Text and every other format are renderings of this value. Times are seconds. What is not known is absent.
+/// Text and every other format are renderings of this value. Times are seconds. What is not known
+/// is absent.
 public struct HangReport: Codable, Sendable, Equatable {
   public static let schema = "hangcheck/1"
 

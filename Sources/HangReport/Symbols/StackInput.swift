@@ -1,6 +1,7 @@
 /// Reads the memory of a process: live, copied, from a core, or a test's own.
 public protocol MemoryReader: Sendable {
-  /// Copies what is readable from `address` on into `buffer`; returns the number of bytes, 0 where nothing is mapped.
+  /// Copies what is readable from `address` on into `buffer`; returns the number of bytes, 0 where
+  /// nothing is mapped.
   func read(_ address: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int
 }
 
@@ -12,7 +13,8 @@ public struct Mapping: Sendable, Hashable {
   public var isWritable: Bool
   public var isExecutable: Bool
   public var inode: UInt64
-  /// "" for anonymous memory; "[vdso]", "[stack]" as the kernel names them; " (deleted)" removed from the path.
+  /// "" for anonymous memory; "[vdso]", "[stack]" as the kernel names them; " (deleted)" removed
+  /// from the path.
   public var path: String
   public init(
     start: UInt64, end: UInt64, offset: UInt64, isWritable: Bool, isExecutable: Bool, inode: UInt64,
@@ -57,7 +59,8 @@ public struct RawFrame: Sendable, Hashable {
   public var pc: UInt64
   /// The canonical frame address: rsp in the caller just after the call returned.
   public var cfa: UInt64
-  /// The pc is the instruction itself (top of a stack, interrupted by a signal), not a return address.
+  /// The pc is the instruction itself (top of a stack, interrupted by a signal), not a return
+  /// address.
   public var isExact: Bool
   public init(pc: UInt64, cfa: UInt64, isExact: Bool) {
     self.pc = pc

@@ -79,7 +79,8 @@ extension TextPage {
       + (behind.isEmpty ? "" : " \(sentenceCase(behind)).")
   }
 
-  /// The threads one below the other, an arrow for each wait, and a line on the left that closes the circle.
+  /// The threads one below the other, an arrow for each wait, and a line on the left that closes
+  /// the circle.
   mutating func writePicture(_ cycle: CyclePage) {
     let (words, edges) = (cycle.words, cycle.words.edges)
     let side = words.isOpen ? " " : "│"

@@ -90,7 +90,8 @@ extension TextPage {
     }
   }
 
-  /// The stack in which the owner of the edge took the resource: of the thread as it stands, else from the evidence.
+  /// The stack in which the owner of the edge took the resource: of the thread as it stands, else
+  /// from the evidence.
   func holdStack(_ cycle: CyclePage, _ edge: Finding.Edge) -> [Frame] {
     if let hold = cycle.words.hold(edge.ownedBy, edge.waitsFor) { return hold.stack }
     return evidence(cycle, cycle.words.tookLabel(edge), edge.ownedBy)

@@ -41,7 +41,8 @@ extension TextPage {
     }
   }
 
-  /// `; holds mutex 0x55… taken at main.swift:4 in cancel()`; nothing for a thread that holds nothing.
+  /// `; holds mutex 0x55… taken at main.swift:4 in cancel()`; nothing for a thread that holds
+  /// nothing.
   private func holdings(_ thread: Thread) -> String {
     guard let first = thread.holds.first else { return "" }
     let more = thread.holds.count > 1 ? " and \(thread.holds.count - 1) more" : ""

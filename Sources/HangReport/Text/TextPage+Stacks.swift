@@ -1,5 +1,6 @@
 extension TextPage {
-  /// The first frame of the user's own code, or what stands in for it, and where it is in the stack.
+  /// The first frame of the user's own code, or what stands in for it, and where it is in the
+  /// stack.
   func userFrame(_ stack: [Frame]) -> (index: Int, frame: Frame)? {
     guard let index = stack.firstIndex(where: { !$0.runtime }) ?? stack.indices.first else {
       return nil

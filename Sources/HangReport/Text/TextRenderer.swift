@@ -1,6 +1,7 @@
 internal import WaitForGraph
 
-/// Writes a report for a person who reads it top down: the verdict, the picture, the lines to change, the rest.
+/// Writes a report for a person who reads it top down: the verdict, the picture, the lines to
+/// change, the rest.
 ///
 /// Deterministic, and linear in the report: thousands of threads take a fraction of a second.
 public struct TextRenderer: Sendable {
@@ -80,7 +81,8 @@ struct TextPage {
   private mutating func writeNoFinding() {
     guard hasPicture else { return line(style.good("hangcheck: no finding.")) }
     if let signal = report.process.exit?.signal {
-      line("hangcheck: \(names.program) was ended by signal \(signal). No deadlock was seen before.")
+      line(
+        "hangcheck: \(names.program) was ended by signal \(signal). No deadlock was seen before.")
     } else {
       line("hangcheck: \(names.program) has not ended in its time. No deadlock was seen.")
     }
