@@ -56,6 +56,8 @@ let package = Package(
         .unsafeFlags([
           "-Xlinker", "--version-script=\(Context.packageDirectory)/Sources/HangAgent/exports.map",
           "-Xlinker", "-z", "-Xlinker", "now",
+          // Valgrind 3.19 ends at the debug information of a preloaded library that it cannot read.
+          "-Xlinker", "--strip-debug",
         ])
       ]),
     .executableTarget(

@@ -2,6 +2,7 @@
 // these run in children of vfork and in signal handlers. Nothing is added for a program that could
 // not load the agent.
 #include "include/hck_real.h"
+#include "hck_system.h"
 
 #include <alloca.h>
 #include <dlfcn.h>
@@ -39,20 +40,26 @@ __attribute__((constructor)) static void early(void) { resolve_spawning(); }
     return -1;                                 \
   }
 
-// False for an ELF file that is not for x86-64 and glibc: its loader would complain about the
-// agent, or refuse to start.
-static int can_load(int directory, const char *path) {
-  if (!path || !strchr(path, '/')) { return 1; }
-  int error = errno;
-  int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    errno = error;
-    return 1;
+static int can_load_at(int directory, const char *path, int depth);
+
+// The interpreter that a script's first line names is what loads the agent.
+static int can_load_script(const unsigned char *bytes, size_t got, int depth) {
+  char interpreter[256];
+  size_t at = 2, length = 0;
+  while (at < got && (bytes[at] == ' ' || bytes[at] == '\t')) { at++; }
+  while (at < got && length < sizeof interpreter - 1 && bytes[at] && !strchr(" \t\n", bytes[at])) {
+    interpreter[length++] = (char)bytes[at++];
   }
+  interpreter[length] = 0;
+  return length == 0 || depth == 0 || can_load_at(AT_FDCWD, interpreter, depth - 1);
+}
+
+// False for an ELF file that is not for x86-64 and glibc, whose loader would complain about the
+// agent or refuse to start, and for one that would itself.
+static int can_load_file(int fd, int depth) {
   unsigned char bytes[2048];
   ssize_t got = pread(fd, bytes, sizeof bytes, 0);
-  close(fd);
-  errno = error;
+  if (got > 2 && bytes[0] == '#' && bytes[1] == '!') { return can_load_script(bytes, (size_t)got, depth); }
   if (got < (ssize_t)sizeof(Elf64_Ehdr) || memcmp(bytes, ELFMAG, SELFMAG) != 0) { return 1; }
   Elf64_Ehdr header;
   memcpy(&header, bytes, sizeof header);
@@ -64,9 +71,54 @@ static int can_load(int directory, const char *path) {
     memcpy(&program, bytes + at, sizeof program);
     if (program.p_type != PT_INTERP) { continue; }
     if (program.p_offset >= (uint64_t)got || program.p_filesz > (uint64_t)got - program.p_offset) { return 1; }
-    return memmem(bytes + program.p_offset, program.p_filesz, "ld-linux-x86-64", 15) != 0;
+    return memmem(bytes + program.p_offset, program.p_filesz, "ld-linux-x86-64", 15) != 0 && !hck_insists_on_first(fd);
   }
   return 1; // static: it loads nothing
+}
+
+static int can_load_at(int directory, const char *path, int depth) {
+  int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) { return 1; }
+  int result = can_load_file(fd, depth);
+  close(fd);
+  return result;
+}
+
+static char *const *find(char *const environment[], const char *prefix);
+
+// A name without a slash is looked up as execvp and posix_spawnp do, in the caller's own PATH.
+static int can_load_named(const char *name) {
+  char *const *entry = find(environ, "PATH=");
+  const char *folders = entry ? *entry + 5 : "/bin:/usr/bin";
+  size_t name_length = strlen(name);
+  char path[4096];
+  for (;;) {
+    size_t length = strcspn(folders, ":");
+    if (length + name_length + 2 <= sizeof path) {
+      memcpy(path, folders, length);
+      path[length] = '/';
+      memcpy(path + length + 1, name, name_length + 1);
+      const char *candidate = length ? path : name;
+      if (faccessat(AT_FDCWD, candidate, X_OK, AT_EACCESS) == 0) { return can_load_at(AT_FDCWD, candidate, 4); }
+    }
+    if (!folders[length]) { return 1; }
+    folders += length + 1;
+  }
+}
+
+static int can_load(int directory, const char *path, int searches) {
+  if (!path || !*path) { return 1; }
+  int error = errno;
+  int result = searches && !strchr(path, '/') ? can_load_named(path) : can_load_at(directory, path, 4);
+  errno = error;
+  return result;
+}
+
+static int can_load_open(int fd) {
+  int error = errno;
+  int result = can_load_file(fd, 4);
+  errno = error;
+  return result;
 }
 
 static size_t length_of(char *const list[]) {
@@ -84,7 +136,7 @@ static char *const *find(char *const environment[], const char *prefix) {
 }
 
 static int wanted(char *const environment[]) {
-  return hck_socket_name && hck_follow && hck_agent_path && !find(environment, "HANGCHECK_LINK=");
+  return hck_socket_name && hck_follows() && hck_agent_path && !find(environment, "HANGCHECK_LINK=");
 }
 
 // Room for the copy that `fill` writes: two more entries and the end.
@@ -109,8 +161,8 @@ static char *const *fill(char *const environment[], char **copy, char *text) {
   return copy;
 }
 
-#define WITH_AGENT(directory, path, e)                                       \
-  if (wanted(e) && can_load(directory, path)) {                              \
+#define WITH_AGENT(loads, e)                                                 \
+  if (wanted(e) && loads) {                                                  \
     char **copy = alloca(ROOM(e));                                           \
     char *text = alloca(TEXT(e));                                            \
     e = (char *const *)fill(e, copy, text);                                  \
@@ -119,27 +171,27 @@ static char *const *fill(char *const environment[], char **copy, char *text) {
 int execve(const char *path, char *const argv[], char *const envp[]) {
   NEED(execve)
   char *const *e = envp;
-  WITH_AGENT(AT_FDCWD, path, e)
+  WITH_AGENT(can_load(AT_FDCWD, path, 0), e)
   return real_execve(path, argv, (char *const *)e);
 }
 int execv(const char *path, char *const argv[]) { return execve(path, argv, environ); }
 int execvpe(const char *file, char *const argv[], char *const envp[]) {
   NEED(execvpe)
   char *const *e = envp;
-  WITH_AGENT(AT_FDCWD, file, e)
+  WITH_AGENT(can_load(AT_FDCWD, file, 1), e)
   return real_execvpe(file, argv, (char *const *)e);
 }
 int execvp(const char *file, char *const argv[]) { return execvpe(file, argv, environ); }
 int fexecve(int fd, char *const argv[], char *const envp[]) {
   NEED(fexecve)
   char *const *e = envp;
-  WITH_AGENT(AT_FDCWD, 0, e)
+  WITH_AGENT(can_load_open(fd), e)
   return real_fexecve(fd, argv, (char *const *)e);
 }
 int execveat(int directory, const char *path, char *const argv[], char *const envp[], int flags) {
   NEED(execveat)
   char *const *e = envp;
-  WITH_AGENT(directory, path, e)
+  WITH_AGENT((*path ? can_load(directory, path, 0) : can_load_open(directory)), e)
   return real_execveat(directory, path, argv, (char *const *)e, flags);
 }
 
@@ -177,7 +229,7 @@ int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *
   if (!real_posix_spawn) { resolve_spawning(); }
   if (!real_posix_spawn) { return ENOSYS; }
   char *const *e = envp;
-  WITH_AGENT(AT_FDCWD, path, e)
+  WITH_AGENT(can_load(AT_FDCWD, path, 0), e)
   return real_posix_spawn(pid, path, actions, attributes, argv, (char *const *)e);
 }
 int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
@@ -185,7 +237,7 @@ int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t 
   if (!real_posix_spawnp) { resolve_spawning(); }
   if (!real_posix_spawnp) { return ENOSYS; }
   char *const *e = envp;
-  WITH_AGENT(AT_FDCWD, file, e)
+  WITH_AGENT(can_load(AT_FDCWD, file, 1), e)
   return real_posix_spawnp(pid, file, actions, attributes, argv, (char *const *)e);
 }
 

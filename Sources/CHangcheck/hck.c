@@ -2,6 +2,7 @@
 #include "include/hck_system.h"
 #include "include/hck_thread.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,9 @@
 
 __thread hck_slot *hck_tls_slot;
 __thread int hck_tls_closed;
+__thread hck_slot *hck_tls_forking;
 hck_arena *hck_current_arena;
+uint32_t hck_confined;
 uint32_t hck_window_bytes = HCK_WINDOW_BYTES;
 uint64_t hck_window_reach = HCK_WINDOW_BYTES;
 
@@ -42,11 +45,40 @@ void hck_short_site(hck_entry *entry, const void *frame, uint64_t end) {
 
 static void *hck_libc_stack_end(void);
 
+static uint32_t inherited[HCK_INHERITED];
+
+void hck_inherit(uint32_t tid) {
+  memmove(inherited + 1, inherited, sizeof inherited - sizeof *inherited);
+  inherited[0] = tid;
+}
+
+#define READY_STEP (256ull << 10)
+
+int hck_arena_ready(hck_arena *arena, uint64_t low, uint64_t high) {
+  uint64_t was = __atomic_load_n(&arena->ready_low, __ATOMIC_ACQUIRE);
+  if (low > was) {
+    low = (low + READY_STEP - 1) & ~(READY_STEP - 1);
+    if (low > arena->size) { low = arena->size; }
+    if (mprotect((char *)arena + was, low - was, PROT_READ | PROT_WRITE) != 0) { return errno; }
+    while (was < low && !__atomic_compare_exchange_n(&arena->ready_low, &was, low, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {}
+  }
+  was = __atomic_load_n(&arena->ready_high, __ATOMIC_ACQUIRE);
+  if (high < was) {
+    high &= ~(READY_STEP - 1);
+    if (mprotect((char *)arena + high, was - high, PROT_READ | PROT_WRITE) != 0) { return errno; }
+    while (was > high && !__atomic_compare_exchange_n(&arena->ready_high, &was, high, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {}
+  }
+  return 0;
+}
+
 hck_arena *hck_arena_make(int *fd_out) {
-  struct rlimit file = {RLIM_INFINITY, RLIM_INFINITY};
+  struct rlimit file = {RLIM_INFINITY, RLIM_INFINITY}, space = file;
   getrlimit(RLIMIT_FSIZE, &file);
+  getrlimit(RLIMIT_AS, &space);
   for (uint64_t size = 1ull << 30; size >= 1ull << 20; size >>= 1) {
     int fd = -1;
+    // Address space under a limit is the program's: it may count on nearly all of it.
+    if (space.rlim_cur != RLIM_INFINITY && size > 1ull << 20 && size > space.rlim_cur / 64) { continue; }
     if (fd_out) {
       // A size above the limit would raise SIGXFSZ in the watched program.
       if (file.rlim_cur != RLIM_INFINITY && size > file.rlim_cur) { continue; }
@@ -58,14 +90,23 @@ hck_arena *hck_arena_make(int *fd_out) {
       }
     }
     int flags = fd_out ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, fd, 0);
+    void *p = mmap(NULL, size, PROT_NONE, flags | MAP_NORESERVE, fd, 0);
+    if (p != MAP_FAILED && mprotect(p, READY_STEP, PROT_READ | PROT_WRITE) != 0) {
+      munmap(p, size);
+      p = MAP_FAILED;
+    }
     if (p == MAP_FAILED) {
       if (fd >= 0) { close(fd); }
       continue;
     }
     // One touched slot must not cost a huge page.
     madvise(p, size, MADV_NOHUGEPAGE);
+    // A core of the program would be as large as the whole arena.
+    madvise(p, size, MADV_DONTDUMP);
     hck_arena *arena = p;
+    arena->ready_low = READY_STEP;
+    arena->ready_high = size;
+    memcpy(arena->inherited, inherited, sizeof inherited);
     arena->version = HCK_LAYOUT_VERSION;
     arena->header_bytes = HCK_FIRST_SLOT;
     arena->size = size;
@@ -83,6 +124,46 @@ hck_arena *hck_arena_make(int *fd_out) {
 }
 
 void hck_arena_unmap(hck_arena *arena) { munmap(arena, arena->size); }
+
+static int read_all(int fd, void *to, size_t size, uint64_t at) {
+  return at < INT64_MAX && pread(fd, to, size, (off_t)at) == (ssize_t)size;
+}
+
+// Where the bytes lie in the file that are to lie at `address` in memory; UINT64_MAX for nowhere.
+static uint64_t file_offset(int fd, const Elf64_Ehdr *header, uint64_t address) {
+  for (unsigned i = 0; i < header->e_phnum; i++) {
+    Elf64_Phdr load;
+    if (!read_all(fd, &load, sizeof load, header->e_phoff + (uint64_t)i * sizeof load)) { break; }
+    if (load.p_type == PT_LOAD && address >= load.p_vaddr && address - load.p_vaddr < load.p_filesz) {
+      return load.p_offset + (address - load.p_vaddr);
+    }
+  }
+  return UINT64_MAX;
+}
+
+int hck_insists_on_first(int fd) {
+  static const char first[] = "libasan.so";
+  Elf64_Ehdr header;
+  if (!read_all(fd, &header, sizeof header, 0) || header.e_phentsize != sizeof(Elf64_Phdr)) { return 0; }
+  Elf64_Phdr dynamic = {0};
+  for (unsigned i = 0; i < header.e_phnum && dynamic.p_type != PT_DYNAMIC; i++) {
+    if (!read_all(fd, &dynamic, sizeof dynamic, header.e_phoff + (uint64_t)i * sizeof dynamic)) { return 0; }
+  }
+  if (dynamic.p_type != PT_DYNAMIC) { return 0; }
+  // Libraries that are needed come first in the table, the strings' address after them.
+  uint64_t names[64], count = 0, strings = UINT64_MAX;
+  Elf64_Dyn entry;
+  for (uint64_t i = 0; i < 1024 && read_all(fd, &entry, sizeof entry, dynamic.p_offset + i * sizeof entry); i++) {
+    if (entry.d_tag == DT_NULL) { break; }
+    if (entry.d_tag == DT_NEEDED && count < 64) { names[count++] = entry.d_un.d_val; }
+    if (entry.d_tag == DT_STRTAB) { strings = file_offset(fd, &header, entry.d_un.d_ptr); }
+  }
+  for (uint64_t i = 0; i < count && strings != UINT64_MAX; i++) {
+    char name[sizeof first - 1];
+    if (read_all(fd, name, sizeof name, strings + names[i]) && memcmp(name, first, sizeof name) == 0) { return 1; }
+  }
+  return 0;
+}
 
 // ld.so's record of where the main thread's stack began.
 extern void *__libc_stack_end;
@@ -177,7 +258,12 @@ hck_arena *hck_arena_open(int fd, uint64_t *size) {
   return p;
 }
 
-uint32_t hck_gettid(void) { return (uint32_t)syscall(SYS_gettid); }
+uint32_t hck_gettid(void) {
+  // glibc keeps it, and a filter may not allow the call.
+  const hck_arena *arena = hck_confined ? hck_arena_get() : NULL;
+  if (arena && arena->tid_offset) { return *(const uint32_t *)((const char *)pthread_self() + arena->tid_offset); }
+  return (uint32_t)syscall(SYS_gettid);
+}
 
 uint64_t hck_monotonic_ns(void) {
   struct timespec t;
@@ -187,6 +273,7 @@ uint64_t hck_monotonic_ns(void) {
 
 void hck_thread_name(char *sixteen) {
   memset(sixteen, 0, 16);
+  if (hck_confined) { return; }
   prctl(PR_GET_NAME, sixteen, 0, 0, 0);
 }
 

@@ -54,24 +54,25 @@ nonisolated(unsafe) private var arenaState: UInt32 = 0
 }
 
 // While a process forks, the forking thread records nothing: its child would write into the
-// parent's arena.
-nonisolated(unsafe) private var forkingSlot: Slot? = nil
-
+// parent's arena. Several threads may fork at once, so each keeps its own slot meanwhile.
 @c(hck_before_fork) public func beforeFork() {
   let slot = hck_slot_of_thread()
   hck_set_closed(2)
   hck_set_slot_of_thread(nil)
-  forkingSlot = slot
+  hck_set_forking_slot(slot)
 }
 
 @c(hck_after_fork_in_parent) public func afterForkInParent() {
-  hck_set_slot_of_thread(forkingSlot)
+  hck_set_slot_of_thread(hck_forking_slot())
+  hck_set_forking_slot(nil)
   hck_set_closed(0)
 }
 
 /// The child starts with nothing on record and asks for an arena of its own at its first lock: most
 /// children only call exec.
 @c(hck_after_fork_in_child) public func afterForkInChild() {
+  if let slot = hck_forking_slot() { hck_inherit(slot.pointee.tid) }
+  hck_set_forking_slot(nil)
   if let arena = hck_arena_get() {
     hck_arena_set(nil)
     hck_arena_unmap(arena)

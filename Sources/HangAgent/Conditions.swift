@@ -6,27 +6,30 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
 
 @inline(__always) private func beginConditionWait(
   _ slot: Slot, _ condition: UnsafeRawPointer, _ mutex: UnsafeRawPointer, _ flags: UInt64
-) {
+) -> (wait: ResourceWord, mutex: UInt64) {
+  let mutexBefore = slot.pointee.wait_aux
   released(slot, mutexWord(mutex))
   slot.pointee.wait_aux = UInt64(UInt(bitPattern: mutex))
   hck_order()
-  beginWait(slot, resourceWord(condition, HCK_CONDITION, flags))
+  return (beginWait(slot, resourceWord(condition, HCK_CONDITION, flags)), mutexBefore)
 }
 
 /// Whatever it returns but an error of use, the mutex is held again. EPERM (1), EINVAL (22): it was
 /// never given back, so the entry comes back as well.
 @inline(__always) private func endConditionWait(
-  _ slot: Slot, _ mutex: UnsafeRawPointer, _ held: Bool, _ frame: UnsafeRawPointer
+  _ slot: Slot, _ mutex: UnsafeRawPointer, _ before: (wait: ResourceWord, mutex: UInt64),
+  _ frame: UnsafeRawPointer
 ) {
-  endWait(slot)
-  if held { acquired(slot, mutexWord(mutex), frame) }
+  slot.pointee.wait_aux = before.mutex
+  endWait(slot, before.wait)
+  acquired(slot, mutexWord(mutex), frame)
 }
 
 @c(pthread_cond_wait) public func conditionWait(_ condition: Condition, _ mutex: Mutex) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_cond_wait(condition, mutex) }
-  beginConditionWait(slot, condition, mutex, 0)
+  let before = beginConditionWait(slot, condition, mutex, 0)
   let result = hck_real_pthread_cond_wait(condition, mutex)
-  endConditionWait(slot, mutex, true, hck_frame())
+  endConditionWait(slot, mutex, before, hck_frame())
   return result
 }
 
@@ -36,9 +39,9 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   guard let slot = currentSlot() else {
     return hck_real_pthread_cond_timedwait(condition, mutex, time)
   }
-  beginConditionWait(slot, condition, mutex, timedBit)
+  let before = beginConditionWait(slot, condition, mutex, timedBit)
   let result = hck_real_pthread_cond_timedwait(condition, mutex, time)
-  endConditionWait(slot, mutex, true, hck_frame())
+  endConditionWait(slot, mutex, before, hck_frame())
   return result
 }
 
@@ -48,9 +51,9 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   guard let slot = currentSlot() else {
     return hck_real_pthread_cond_clockwait(condition, mutex, clock, time)
   }
-  beginConditionWait(slot, condition, mutex, timedBit)
+  let before = beginConditionWait(slot, condition, mutex, timedBit)
   let result = hck_real_pthread_cond_clockwait(condition, mutex, clock, time)
-  endConditionWait(slot, mutex, true, hck_frame())
+  endConditionWait(slot, mutex, before, hck_frame())
   return result
 }
 
@@ -58,9 +61,9 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   -> Int32
 {
   guard let slot = currentSlot() else { return hck_real_cnd_wait(condition, mutex) }
-  beginConditionWait(slot, condition, mutex, 0)
+  let before = beginConditionWait(slot, condition, mutex, 0)
   let result = hck_real_cnd_wait(condition, mutex)
-  endConditionWait(slot, mutex, true, hck_frame())
+  endConditionWait(slot, mutex, before, hck_frame())
   return result
 }
 
@@ -68,9 +71,9 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   _ condition: UnsafeMutablePointer<cnd_t>, _ mutex: C11Mutex, _ time: Time
 ) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_cnd_timedwait(condition, mutex, time) }
-  beginConditionWait(slot, condition, mutex, timedBit)
+  let before = beginConditionWait(slot, condition, mutex, timedBit)
   let result = hck_real_cnd_timedwait(condition, mutex, time)
-  endConditionWait(slot, mutex, true, hck_frame())
+  endConditionWait(slot, mutex, before, hck_frame())
   return result
 }
 
@@ -78,8 +81,8 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   -> Int32
 {
   guard let slot = currentSlot() else { return hck_real_pthread_barrier_wait(barrier) }
-  beginWait(slot, resourceWord(barrier, HCK_BARRIER))
+  let before = beginWait(slot, resourceWord(barrier, HCK_BARRIER))
   let result = hck_real_pthread_barrier_wait(barrier)
-  endWait(slot)
+  endWait(slot, before)
   return result
 }

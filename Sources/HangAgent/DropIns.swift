@@ -8,9 +8,9 @@ import CHangcheck
 @c(hck_agent_lock) func dropInLock(_ mutex: Mutex, _ frame: UnsafeRawPointer) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_mutex_lock(mutex) }
   let word = mutexWord(mutex)
-  beginWait(slot, word)
+  let before = beginWait(slot, word)
   let result = hck_real_pthread_mutex_lock(mutex)
-  endWait(slot)
+  endWait(slot, before)
   return isTaken(result) ? acquired(slot, word, frame, result) : result
 }
 
@@ -24,8 +24,8 @@ import CHangcheck
   _ mutex: Mutex, _ time: Time, _ frame: UnsafeRawPointer
 ) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_mutex_timedlock(mutex, time) }
-  beginWait(slot, mutexWord(mutex) | timedBit)
+  let before = beginWait(slot, mutexWord(mutex) | timedBit)
   let result = hck_real_pthread_mutex_timedlock(mutex, time)
-  endWait(slot)
+  endWait(slot, before)
   return isTaken(result) ? acquired(slot, mutexWord(mutex), frame, result) : result
 }

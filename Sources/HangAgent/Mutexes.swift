@@ -19,9 +19,9 @@ public typealias Time = UnsafePointer<timespec>
 @c(pthread_mutex_lock) public func mutexLock(_ mutex: Mutex) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_mutex_lock(mutex) }
   let word = mutexWord(mutex)
-  beginWait(slot, word)
+  let before = beginWait(slot, word)
   let result = hck_real_pthread_mutex_lock(mutex)
-  endWait(slot)
+  endWait(slot, before)
   return isTaken(result) ? acquired(slot, word, hck_frame(), result) : result
 }
 
@@ -33,9 +33,9 @@ public typealias Time = UnsafePointer<timespec>
 
 @c(pthread_mutex_timedlock) public func mutexTimedLock(_ mutex: Mutex, _ time: Time) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_mutex_timedlock(mutex, time) }
-  beginWait(slot, mutexWord(mutex) | timedBit)
+  let before = beginWait(slot, mutexWord(mutex) | timedBit)
   let result = hck_real_pthread_mutex_timedlock(mutex, time)
-  endWait(slot)
+  endWait(slot, before)
   return isTaken(result) ? acquired(slot, mutexWord(mutex), hck_frame(), result) : result
 }
 
@@ -45,9 +45,9 @@ public typealias Time = UnsafePointer<timespec>
   guard let slot = currentSlot() else {
     return hck_real_pthread_mutex_clocklock(mutex, clock, time)
   }
-  beginWait(slot, mutexWord(mutex) | timedBit)
+  let before = beginWait(slot, mutexWord(mutex) | timedBit)
   let result = hck_real_pthread_mutex_clocklock(mutex, clock, time)
-  endWait(slot)
+  endWait(slot, before)
   return isTaken(result) ? acquired(slot, mutexWord(mutex), hck_frame(), result) : result
 }
 
@@ -82,9 +82,9 @@ public typealias Time = UnsafePointer<timespec>
 
 @c(mtx_lock) public func c11Lock(_ mutex: C11Mutex) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_mtx_lock(mutex) }
-  beginWait(slot, mutexWord(mutex))
+  let before = beginWait(slot, mutexWord(mutex))
   let result = hck_real_mtx_lock(mutex)
-  endWait(slot)
+  endWait(slot, before)
   return result == 0 ? acquired(slot, mutexWord(mutex), hck_frame(), result) : result
 }
 
@@ -96,9 +96,9 @@ public typealias Time = UnsafePointer<timespec>
 
 @c(mtx_timedlock) public func c11TimedLock(_ mutex: C11Mutex, _ time: Time) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_mtx_timedlock(mutex, time) }
-  beginWait(slot, mutexWord(mutex) | timedBit)
+  let before = beginWait(slot, mutexWord(mutex) | timedBit)
   let result = hck_real_mtx_timedlock(mutex, time)
-  endWait(slot)
+  endWait(slot, before)
   return result == 0 ? acquired(slot, mutexWord(mutex), hck_frame(), result) : result
 }
 

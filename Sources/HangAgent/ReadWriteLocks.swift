@@ -11,17 +11,15 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
 
 @c(pthread_rwlock_rdlock) public func readLock(_ lock: ReadWriteLock) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_rdlock(lock) }
-  beginWait(slot, word(lock) | sharedBit)
+  let before = beginWait(slot, word(lock) | sharedBit)
   let result = hck_real_pthread_rwlock_rdlock(lock)
-  endWait(slot)
+  endWait(slot, before)
   return result == 0 ? acquired(slot, word(lock) | sharedBit, hck_frame(), result) : result
 }
 
 @c(pthread_rwlock_tryrdlock) public func readTryLock(_ lock: ReadWriteLock) -> Int32 {
   let result = hck_real_pthread_rwlock_tryrdlock(lock)
-  if result == 0, let slot = currentSlot() {
-    acquired(slot, word(lock) | sharedBit, hck_frame())
-  }
+  if result == 0, let slot = currentSlot() { acquired(slot, word(lock) | sharedBit, hck_frame()) }
   return result
 }
 
@@ -29,9 +27,9 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   -> Int32
 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_timedrdlock(lock, time) }
-  beginWait(slot, word(lock) | sharedBit | timedBit)
+  let before = beginWait(slot, word(lock) | sharedBit | timedBit)
   let result = hck_real_pthread_rwlock_timedrdlock(lock, time)
-  endWait(slot)
+  endWait(slot, before)
   return result == 0 ? acquired(slot, word(lock) | sharedBit, hck_frame(), result) : result
 }
 
@@ -41,17 +39,17 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   guard let slot = currentSlot() else {
     return hck_real_pthread_rwlock_clockrdlock(lock, clock, time)
   }
-  beginWait(slot, word(lock) | sharedBit | timedBit)
+  let before = beginWait(slot, word(lock) | sharedBit | timedBit)
   let result = hck_real_pthread_rwlock_clockrdlock(lock, clock, time)
-  endWait(slot)
+  endWait(slot, before)
   return result == 0 ? acquired(slot, word(lock) | sharedBit, hck_frame(), result) : result
 }
 
 @c(pthread_rwlock_wrlock) public func writeLock(_ lock: ReadWriteLock) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_wrlock(lock) }
-  beginWait(slot, word(lock))
+  let before = beginWait(slot, word(lock))
   let result = hck_real_pthread_rwlock_wrlock(lock)
-  endWait(slot)
+  endWait(slot, before)
   return result == 0 ? acquired(slot, word(lock), hck_frame(), result) : result
 }
 
@@ -65,9 +63,9 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   -> Int32
 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_timedwrlock(lock, time) }
-  beginWait(slot, word(lock) | timedBit)
+  let before = beginWait(slot, word(lock) | timedBit)
   let result = hck_real_pthread_rwlock_timedwrlock(lock, time)
-  endWait(slot)
+  endWait(slot, before)
   return result == 0 ? acquired(slot, word(lock), hck_frame(), result) : result
 }
 
@@ -77,9 +75,9 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   guard let slot = currentSlot() else {
     return hck_real_pthread_rwlock_clockwrlock(lock, clock, time)
   }
-  beginWait(slot, word(lock) | timedBit)
+  let before = beginWait(slot, word(lock) | timedBit)
   let result = hck_real_pthread_rwlock_clockwrlock(lock, clock, time)
-  endWait(slot)
+  endWait(slot, before)
   return result == 0 ? acquired(slot, word(lock), hck_frame(), result) : result
 }
 
@@ -107,9 +105,9 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
 @c(pthread_spin_lock) public func spinLock(_ lock: SpinLock) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_spin_lock(lock) }
   let word = resourceWord(lock, HCK_SPIN)
-  beginWait(slot, word)
+  let before = beginWait(slot, word)
   let result = hck_real_pthread_spin_lock(lock)
-  endWait(slot)
+  endWait(slot, before)
   return result == 0 ? acquired(slot, word, hck_frame(), result) : result
 }
 

@@ -38,9 +38,10 @@ public typealias ThreadResult = UnsafeMutablePointer<UnsafeMutableRawPointer?>
   _ thread: pthread_t, _ flags: UInt64, _ wait: () -> Int32
 ) -> Int32 {
   guard let slot = currentSlot() else { return wait() }
-  beginWait(slot, UInt64(thread) | UInt64(HCK_JOIN.rawValue) &<< UInt64(HCK_KIND_SHIFT) | flags)
+  let before = beginWait(
+    slot, UInt64(thread) | UInt64(HCK_JOIN.rawValue) &<< UInt64(HCK_KIND_SHIFT) | flags)
   let result = wait()
-  endWait(slot)
+  endWait(slot, before)
   return result
 }
 

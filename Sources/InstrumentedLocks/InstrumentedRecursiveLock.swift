@@ -58,9 +58,9 @@
         return
       }
       slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
-      beginWait(slot, core.word)
+      let before = beginWait(slot, core.word)
       let result = pthread_mutex_lock(core.mutex)
-      endWait(slot)
+      endWait(slot, before)
       if result == 0 { acquired(slot, core.word, frame) }
     }
 
@@ -87,9 +87,9 @@
       if pthread_mutex_trylock(core.mutex) != 0 {
         guard var time = LockCore.time(until: limit) else { return false }
         slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
-        beginWait(slot, core.word | timedBit)
+        let before = beginWait(slot, core.word | timedBit)
         let result = pthread_mutex_timedlock(core.mutex, &time)
-        endWait(slot)
+        endWait(slot, before)
         guard result == 0 else { return false }
       }
       acquired(slot, core.word, frame)

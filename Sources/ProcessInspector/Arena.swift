@@ -86,6 +86,13 @@ final class Arena {
       UInt32(truncatingIfNeeded: size / UInt64(HCK_SLOT_BYTES)) &- 1)
   }
   var tidOffset: UInt64 { base.pointee.tid_offset }
+  /// As the process sees itself: another number than ours where it lives in a namespace of its own.
+  var ownPID: UInt32 { base.pointee.pid }
+  /// Who its first thread was before the forks that led to it.
+  var inherited: Set<UInt32> {
+    let all = withUnsafeBytes(of: &base.pointee.inherited) { Array($0.bindMemory(to: UInt32.self)) }
+    return Set(all.filter { $0 != 0 })
+  }
   var unrecorded: UInt64 { hck_load64(&base.pointee.unrecorded) }
   var clock: UInt32 { hck_load32(&base.pointee.clock) }
 

@@ -61,11 +61,16 @@ final class DeadlockWatch {
 
   /// `now`: CLOCK_MONOTONIC in nanoseconds. Returns each deadlock once.
   func tick(now: UInt64) -> [ConfirmedDeadlock] {
-    var current: [WaitIdentity: UInt64] = [:]
-    var still: Set<WaitIdentity> = []
+    // Reading thousands of slots is no matter of every ten milliseconds.
+    guard now &- tickedAt >= 5 &* tickCost else { return [] }
+    tickedAt = now
+    let begun = hck_monotonic_ns()
+    var current: [WaitIdentity: UInt64] = Dictionary(minimumCapacity: firstSeen.count)
+    var still: Set<WaitIdentity> = Set(minimumCapacity: analysed.count)
     var left: [UInt32] = []
     for slot in 0..<arena.slots {
-      if let wait = arena.wait(slot), !wait.isTimed {
+      // A condition's wait that has run out goes on waiting for its mutex, for ever if need be.
+      if let wait = arena.wait(slot), !wait.isTimed || wait.key.kind == HCK_CONDITION.rawValue {
         let identity = WaitIdentity(slot: slot, generation: arena.generation(slot), wait: wait)
         let since = firstSeen[identity]
         current[identity] = since ?? now
@@ -75,12 +80,40 @@ final class DeadlockWatch {
       }
     }
     firstSeen = current
-    // A thread that exits changes the graph without a new wait: look again now and then.
-    let isStale = now &- analysedAt > 250_000_000
-    guard !still.isEmpty, still != analysed || isStale || !candidates.isEmpty else { return [] }
+    tickCost = hck_monotonic_ns() &- begun
+    // A thread that exits changes the graph without a new wait: look again now and then. Thousands
+    // of threads take long to look at, and are looked at less often.
+    let rested = now &- analysedAt
+    let isStale = rested > max(250_000_000, 20 &* cost)
+    let isNew = still != analysed && rested >= 4 &* cost
+    guard !still.isEmpty, isNew || isStale || !candidates.isEmpty else { return [] }
     analysed = still
-    analysedAt = now
+    let began = hck_monotonic_ns()
+    defer {
+      cost = hck_monotonic_ns() &- began
+      analysedAt = now &+ cost
+    }
     return analyse(slots: still.map(\.slot).sorted() + left, now: now)
+  }
+  /// What the last analysis took, in nanoseconds.
+  private var cost: UInt64 = 0
+  private var tickedAt: UInt64 = 0
+  private var tickCost: UInt64 = 0
+
+  /// Whether a thread on record as a condition's waiter has been woken and waits for its mutex,
+  /// which only the kernel knows.
+  private func waitsForMutex(_ record: RecordedThread?, _ isLocked: inout [UInt64: Bool]) -> Bool {
+    guard let record, let wait = record.wait, wait.key.kind == HCK_CONDITION.rawValue else {
+      return false
+    }
+    let known = isLocked[wait.mutex] ?? MutexMemory(memory, wait.mutex)?.isLocked ?? false
+    isLocked[wait.mutex] = known
+    guard known else { return false }
+    // Ids of another namespace, or a process that may not be looked at: the whole look decides.
+    guard case .call(_, let address) = files.state(record.tid) else {
+      return files.state(record.tid) == .unknown
+    }
+    return address >= wait.mutex && address &- wait.mutex < UInt64(hck_mutex_size())
   }
 
   /// A wait without an owner by a thread that holds nothing can only queue behind.
@@ -120,11 +153,8 @@ final class DeadlockWatch {
       waited($0, now: now)
     }
     let cheap = builder.look(slots: slots, asksKernel: false)
-    // A condition's waiter may be waiting for its mutex by now, which only the kernel knows.
-    let mayHideMutex = cheap.snapshot.threads.contains { thread in
-      guard let wait = thread.wait else { return false }
-      return cheap.resource(wait.resource).kind == HCK_CONDITION.rawValue
-    }
+    var isLocked: [UInt64: Bool] = [:]
+    let mayHideMutex = cheap.threads.contains { waitsForMutex($0.record, &isLocked) }
     // One that was told stays for ever: it is not worth asking the kernel again and again.
     let suspects = WaitForGraph(cheap.snapshot).deadlocks()
     guard mayHideMutex || suspects.contains(where: { !reported.contains(identity($0, cheap)) })

@@ -20,7 +20,7 @@ package struct ProgramImage: Sendable, Hashable {
       return
     }
     if let header = ElfHeader(fd: file.rawValue) {
-      read(header, path)
+      read(header, path, file.rawValue)
       return
     }
     let head = Files.bytes(of: file.rawValue, at: 0, count: 256)
@@ -60,7 +60,7 @@ package struct ProgramImage: Sendable, Hashable {
     }
   }
 
-  private mutating func read(_ header: ElfHeader, _ path: String) {
+  private mutating func read(_ header: ElfHeader, _ path: String, _ descriptor: Int32) {
     if header.isDamaged {
       obstacle = "the file is damaged: its ELF headers point outside it; build or copy it again"
       toleratesPreload = false
@@ -93,6 +93,13 @@ package struct ProgramImage: Sendable, Hashable {
     }
     if !Self.isGlibcLoader(loader.split(separator: "/").last.map(String.init) ?? loader) {
       blindness = "its loader \(loader) is not glibc's (build it against glibc)"
+      toleratesPreload = false
+      return
+    }
+    if hck_insists_on_first(descriptor) != 0 {
+      blindness =
+        "it loads AddressSanitizer as a shared library, which refuses to start behind a preloaded one (link it with"
+        + " -static-libasan, or without it)"
       toleratesPreload = false
       return
     }

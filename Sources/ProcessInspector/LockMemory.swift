@@ -12,6 +12,8 @@ struct MutexMemory {
   var inheritsPriority: Bool
   /// Its owner may live in another process.
   var isShared: Bool
+  /// Only a thread with its owner's id can unlock it.
+  var checksOwner: Bool
 
   init?(_ memory: ProcessMemory, _ address: UInt64) {
     var bytes = [UInt8](repeating: 0, count: hck_mutex_size())
@@ -25,6 +27,7 @@ struct MutexMemory {
     owner = tid > 0 ? KernelThreadID(tid) : nil
     let kind = word(hck_mutex_kind_offset())
     isRecursive = kind & 3 == 1
+    checksOwner = kind & 3 == 1 || kind & 3 == 2
     depth = isRecursive ? Int(word(4)) : 1
     inheritsPriority = kind & 32 != 0
     isShared = kind & 128 != 0

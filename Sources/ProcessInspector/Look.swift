@@ -42,6 +42,10 @@ struct LookBuilder {
   private var holds: [[RecordedHold]] = []
   private var resourceIDs: [ResourceKey: Int] = [:]
   private var resources: [ResourceKey] = []
+  /// Ours for the ids that the process's threads have in a namespace of their own; nil where they
+  /// are the same.
+  private let outer: [KernelThreadID: KernelThreadID]?
+  private let inherited: Set<UInt32>
 
   init(
     arena: Arena, files: ProcessFiles, memory: ProcessMemory,
@@ -51,6 +55,33 @@ struct LookBuilder {
     self.files = files
     self.memory = memory
     self.waited = waited
+    inherited = arena.inherited
+    if arena.ownPID == UInt32(bitPattern: files.pid.rawValue) {
+      outer = nil
+    } else {
+      var outer: [KernelThreadID: KernelThreadID] = [:]
+      for tid in files.threads() {
+        if let inner = files.innerID(tid) { outer[inner] = tid }
+      }
+      self.outer = outer
+    }
+  }
+
+  /// An id that the process wrote, as this process knows it; one that names no thread there is gone
+  /// here too.
+  private func known(_ tid: KernelThreadID) -> KernelThreadID {
+    guard let outer else { return tid }
+    return outer[tid] ?? KernelThreadID(-tid.rawValue)
+  }
+
+  /// The owner that a lock's memory names. Across a fork a lock stays locked by the forking thread,
+  /// whose copy in the child has another id and may unlock it all the same.
+  private func owner(_ tid: KernelThreadID?) -> KernelThreadID? {
+    guard let tid else { return nil }
+    if inherited.contains(UInt32(bitPattern: tid.rawValue)), !files.isAlive(known(tid)) {
+      return KernelThreadID(files.pid.rawValue)
+    }
+    return known(tid)
   }
 
   /// Looks at the threads in `slots` (all with nil). With `asksKernel` a wait counts only when the
@@ -77,7 +108,11 @@ struct LookBuilder {
   }
 
   private mutating func collect(slots: [UInt32]?, asksKernel: Bool) {
-    let records = (slots ?? Array(0..<arena.slots)).compactMap { arena.thread($0) }
+    let records = (slots ?? Array(0..<arena.slots)).compactMap { slot in
+      var record = arena.thread(slot)
+      if outer != nil, let tid = record?.tid { record?.tid = known(tid) }
+      return record
+    }
     var live: [KernelThreadID: Int] = [:]
     func isListed(_ tid: KernelThreadID) -> Bool { live[tid] != nil }
     if asksKernel {
@@ -153,12 +188,15 @@ struct LookBuilder {
       case HCK_MUTEX.rawValue:
         let mutex = MutexMemory(memory, key.address)
         keepOnly(
-          key, owner: mutex?.isLocked == true ? mutex?.owner : nil, depth: mutex?.depth ?? 1,
-          isShared: mutex?.isShared ?? false)
+          key,
+          owner: mutex?.isLocked != true
+            ? nil : mutex?.checksOwner == true ? mutex?.owner.map(known) : owner(mutex?.owner),
+          depth: mutex?.depth ?? 1, isShared: mutex?.isShared ?? false)
       case HCK_RWLOCK.rawValue:
         let lock = ReadWriteLockMemory(memory, key.address)
         keepOnly(
-          key, owner: lock?.writer, readers: lock?.readers ?? 0, isShared: lock?.isShared ?? false)
+          key, owner: owner(lock?.writer), readers: lock?.readers ?? 0,
+          isShared: lock?.isShared ?? false)
       case HCK_SPIN.rawValue:
         if memory.word32(key.address) == 1 { drop(key) }
       default: break
@@ -193,7 +231,10 @@ struct LookBuilder {
     let index =
       same.first { threads[$0].isAlive && hasEntry($0) } ?? same.first { hasEntry($0) }
       ?? same.first { threads[$0].isAlive }
-      ?? append(owner, isAlive: files.isAlive(owner) || (isShared && ProcessFiles.exists(owner)))
+      ?? append(
+        owner,
+        // Another process's threads have ids of their own in each namespace.
+        isAlive: files.isAlive(owner) || (isShared && (outer != nil || ProcessFiles.exists(owner))))
     for other in holds.indices where other != index { forget(key, of: other) }
     holds[index].removeAll { $0.key == key && $0.isShared }
     // The newest entries are the owner's: an older one is of a lock that lay here before.
@@ -252,7 +293,8 @@ struct LookBuilder {
     guard arena.tidOffset != 0, let tid = memory.word32(pthread &+ arena.tidOffset), tid != 0 else {
       return nil
     }
-    return threads.first { $0.isAlive && $0.tid.rawValue == Int32(truncatingIfNeeded: tid) }?.id
+    let target = known(KernelThreadID(Int32(truncatingIfNeeded: tid)))
+    return threads.first { $0.isAlive && $0.tid == target }?.id
   }
 
   private func isReentrant(_ key: ResourceKey) -> Bool {

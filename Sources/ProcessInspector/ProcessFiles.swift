@@ -60,6 +60,15 @@ public struct ProcessFiles: Sendable {
     return state != "Z" && state != "X"
   }
 
+  /// The thread's id as the threads of its own namespace know it.
+  func innerID(_ tid: KernelThreadID) -> KernelThreadID? {
+    guard let status = text("task/\(tid.rawValue)/status"),
+      let line = status.split(separator: "\n").first(where: { $0.hasPrefix("NSpid:") }),
+      let last = line.split(whereSeparator: { $0 == "\t" || $0 == " " }).last
+    else { return nil }
+    return Int32(last).map { KernelThreadID($0) }
+  }
+
   /// Whether any process has such a thread.
   static func exists(_ tid: KernelThreadID) -> Bool { access("/proc/\(tid.rawValue)", F_OK) == 0 }
 

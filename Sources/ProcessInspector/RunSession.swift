@@ -67,55 +67,58 @@ package final class RunSession: RunWatch {
     var events: [RunEvent] = []
     for pid in processes.keys.sorted() {
       guard let process = processes[pid] else { continue }
-      for confirmed in process.tick(now: now) {
-        events.append(tell(confirmed, process))
-      }
+      let confirmed = process.tick(now: now)
+      if !confirmed.isEmpty { events.append(tell(confirmed, process)) }
       // The program's own arena is kept: it is what is known when it was killed.
       if !process.isRoot && !process.isAlive { processes[pid] = nil }
     }
     return events
   }
 
-  private func tell(_ confirmed: ConfirmedDeadlock, _ process: RunProcess) -> RunEvent {
-    let picture = process.picture(of: confirmed.look)
-    var finding = DeadlockFinding(
-      threads: picture.threads, resources: picture.resources, process: report.process
-    ).finding(for: confirmed.deadlock)
-    let main = confirmed.look.threads.first {
-      $0.tid.rawValue == process.pid.rawValue && $0.isAlive
-    }
-    let stuck = Set(confirmed.deadlock.edges.map(\.thread) + confirmed.deadlock.victims)
+  /// What became certain in one look is one picture and one event: stopping all threads, and
+  /// writing the report, once for each of a thousand deadlocks would take minutes.
+  private func tell(_ all: [ConfirmedDeadlock], _ process: RunProcess) -> RunEvent {
+    let look = all[0].look
+    let picture = process.picture(of: look)
+    let builder = DeadlockFinding(
+      threads: picture.threads, resources: picture.resources, process: report.process)
+    var findings = all.map { builder.finding(for: $0.deadlock) }
+    let main = look.threads.first { $0.tid.rawValue == process.pid.rawValue && $0.isAlive }
+    let stuck = Set(all.flatMap { $0.deadlock.edges.map(\.thread) + $0.deadlock.victims })
     let mainIsStuck = process.isRoot && main.map { stuck.contains($0.id) } ?? false
     if hasPicture {
-      finding = adopt(picture, finding)
+      findings = adopt(picture, findings)
     } else {
       report.threads = picture.threads
       report.resources = picture.resources
       hasPicture = true
     }
     for limit in picture.limits { addLimit(limit) }
-    report.findings.append(finding)
+    report.findings += findings
     return .report(report, mainThreadIsStuck: mainIsStuck)
   }
 
-  /// A later finding keeps the threads of the first one and adds its own, renumbered.
-  private func adopt(_ picture: RunProcess.Picture, _ finding: Finding) -> Finding {
+  /// Later findings keep the threads of the first ones and add their own, renumbered.
+  private func adopt(_ picture: RunProcess.Picture, _ findings: [Finding]) -> [Finding] {
     let threadBase = report.threads.map(\.id.rawValue).max() ?? 0
     let resourceBase = report.resources.map(\.id.rawValue).max() ?? 0
     func thread(_ id: ThreadID) -> ThreadID { ThreadID(id.rawValue + threadBase) }
     func resource(_ id: ResourceID) -> ResourceID { ResourceID(id.rawValue + resourceBase) }
-    var finding = finding
-    for index in finding.cycle.indices {
-      finding.cycle[index].thread = thread(finding.cycle[index].thread)
-      finding.cycle[index].waitsFor = resource(finding.cycle[index].waitsFor)
-      finding.cycle[index].ownedBy = finding.cycle[index].ownedBy.map(thread)
+    let adopted = findings.map { finding in
+      var finding = finding
+      for index in finding.cycle.indices {
+        finding.cycle[index].thread = thread(finding.cycle[index].thread)
+        finding.cycle[index].waitsFor = resource(finding.cycle[index].waitsFor)
+        finding.cycle[index].ownedBy = finding.cycle[index].ownedBy.map(thread)
+      }
+      finding.threads = finding.threads.map(thread)
+      finding.resources = finding.resources.map(resource)
+      for index in finding.evidence.indices {
+        finding.evidence[index].thread = finding.evidence[index].thread.map(thread)
+      }
+      return finding
     }
-    finding.threads = finding.threads.map(thread)
-    finding.resources = finding.resources.map(resource)
-    for index in finding.evidence.indices {
-      finding.evidence[index].thread = finding.evidence[index].thread.map(thread)
-    }
-    let named = Set(finding.threads)
+    let named = Set(adopted.flatMap(\.threads))
     for var added in picture.threads where named.contains(thread(added.id)) {
       added.id = thread(added.id)
       if let wait = added.waitsFor { added.waitsFor?.resource = resource(wait.resource) }
@@ -130,7 +133,7 @@ package final class RunSession: RunWatch {
       added.waiters = added.waiters.map(thread).filter(named.contains)
       if !added.owners.isEmpty || !added.waiters.isEmpty { report.resources.append(added) }
     }
-    return finding
+    return adopted
   }
 
   /// What waits when the time is up: without a cycle there is nobody to blame, so each is a note.

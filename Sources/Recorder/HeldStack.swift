@@ -26,17 +26,20 @@ public func currentSlot() -> Slot? {
 }
 
 /// Says that the thread may block from here on. The clock of the wait is the reader's: it sees when
-/// the wait began.
+/// the wait began. Returns what `endWait` puts back: in a signal's handler, the wait that the
+/// signal interrupted.
 @inlinable @inline(__always)
-public func beginWait(_ slot: Slot, _ word: ResourceWord) {
+public func beginWait(_ slot: Slot, _ word: ResourceWord) -> ResourceWord {
+  let before = slot.pointee.wait
   slot.pointee.wait = word
   hck_order()
+  return before
 }
 
 @inlinable @inline(__always)
-public func endWait(_ slot: Slot) {
+public func endWait(_ slot: Slot, _ before: ResourceWord) {
   hck_order()
-  slot.pointee.wait = 0
+  slot.pointee.wait = before
 }
 
 /// Pushes what was just acquired, with the site that `frame` (of the recorder's entry point) stands
@@ -112,29 +115,75 @@ func dropHoles(_ slot: Slot) {
   }
 }
 
-/// Twice the room, from the arena's chunks; the slot keeps it for the threads that use it later.
+/// Room for more entries. Where half of them are holes, as behind a thread that goes hand over hand
+/// for ever, the others move together; else there is twice the room, from the arena's chunks. The
+/// slot keeps it for the threads that use it later.
 @usableFromInline
 func growHeldStack(_ slot: Slot) -> Bool {
   dropHoles(slot)
   if slot.pointee.count < slot.pointee.capacity { return true }
   guard let arena = hck_arena_get() else { return false }
-  let capacity = slot.pointee.capacity &* 2
-  let entryBytes = UInt64(MemoryLayout<hck_entry>.stride)
-  guard let offset = takeChunk(arena, bytes: capacity &* entryBytes) else {
-    hck_count64(&arena.pointee.unrecorded)
-    return false
+  // A signal's handler records nothing while the entries move.
+  let isOwn = hck_slot_of_thread() == slot
+  let closed = hck_closed()
+  if isOwn {
+    hck_set_closed(2)
+    hck_set_slot_of_thread(nil)
+    hck_order()
+  }
+  let done = moveEntries(slot, arena)
+  if isOwn {
+    hck_order()
+    hck_set_slot_of_thread(slot)
+    hck_set_closed(closed)
+  }
+  return done
+}
+
+/// Copies all but the holes to where there is room, and only then lets the slot point there: a
+/// reader sees the entries of before or those of now.
+private func moveEntries(_ slot: Slot, _ arena: UnsafeMutablePointer<hck_arena>) -> Bool {
+  let count = Int(truncatingIfNeeded: slot.pointee.count)
+  let old = slot.pointee.held
+  var live: UInt64 = 0
+  var index = 0
+  while index < count {
+    if old[index].resource != holeBit { live &+= 1 }
+    index &+= 1
+  }
+  let capacity =
+    live &* 2 > slot.pointee.capacity ? slot.pointee.capacity &* 2 : slot.pointee.capacity
+  var offset = slot.pointee.spare_offset
+  if slot.pointee.spare_capacity < capacity {
+    guard let fresh = takeChunk(arena, bytes: capacity &* UInt64(MemoryLayout<hck_entry>.stride))
+    else {
+      hck_count64(&arena.pointee.unrecorded)
+      return false
+    }
+    offset = fresh
   }
   let chunk = UnsafeMutableRawPointer(arena).advanced(by: Int(offset))
     .assumingMemoryBound(to: hck_entry.self)
-  var index = 0
-  while index < Int(slot.pointee.count) {
-    chunk[index] = slot.pointee.held[index]
+  var next = 0
+  index = 0
+  while index < count {
+    if old[index].resource != holeBit {
+      chunk[next] = old[index]
+      next &+= 1
+    }
     index &+= 1
   }
+  while next < Int(truncatingIfNeeded: capacity) {
+    chunk[next].resource = 0
+    next &+= 1
+  }
+  slot.pointee.spare_offset = slot.pointee.held_offset
+  slot.pointee.spare_capacity = slot.pointee.capacity
   hck_order()
   slot.pointee.held_offset = offset
   slot.pointee.held = chunk
   hck_order()
+  slot.pointee.count = live
   slot.pointee.capacity = capacity
   return true
 }
@@ -146,6 +195,10 @@ func takeChunk(_ arena: UnsafeMutablePointer<hck_arena>, bytes: UInt64) -> UInt6
     let slotsEnd =
       UInt64(HCK_FIRST_SLOT) &+ UInt64(hck_load32(&arena.pointee.slots)) &* UInt64(HCK_SLOT_BYTES)
     guard end > bytes, end &- bytes > slotsEnd &+ UInt64(HCK_SLOT_BYTES) else { return nil }
+    guard
+      end &- bytes >= hck_load64(&arena.pointee.ready_high)
+        || hck_arena_ready(arena, 0, end &- bytes) == 0
+    else { return nil }
     if hck_cas64(&arena.pointee.chunks_end, end, end &- bytes) != 0 { return end &- bytes }
   }
 }

@@ -64,7 +64,10 @@ public func takeSlot(_ arena: UnsafeMutablePointer<hck_arena>) -> Slot? {
   while true {
     let index = hck_load32(&arena.pointee.slots)
     let end = UInt64(HCK_FIRST_SLOT) &+ (UInt64(index) &+ 1) &* UInt64(HCK_SLOT_BYTES)
-    guard end <= hck_load64(&arena.pointee.chunks_end) else {
+    // Whoever sees the slot may read it, so it is there before it is counted.
+    guard end <= hck_load64(&arena.pointee.chunks_end),
+      end <= hck_load64(&arena.pointee.ready_low) || hck_arena_ready(arena, end, UInt64.max) == 0
+    else {
       hck_count64(&arena.pointee.unrecorded)
       return nil
     }

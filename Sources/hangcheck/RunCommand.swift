@@ -38,6 +38,7 @@ struct RunCommand {
       arguments: arguments, environment: environment.array, mask: intake.inheritedMask,
       ignoresChildSignal: intake.ignoredChildSignal, image: image)
     // The program runs; everything from here on is beside it.
+    Self.allowManyFiles()
     if let reason = image.blindness, !options.quiet {
       Tool.say("\(program.path) cannot be watched: \(reason)")
     }
@@ -59,6 +60,17 @@ struct RunCommand {
     return ExitStatus.of(
       result.end, findings: result.report.findings, failOn: options.failOn,
       timedOut: result.timedOut)
+  }
+
+  /// Each child of the program takes a descriptor or two here: the program keeps the limit that it
+  /// was given, and hangcheck takes what it may.
+  private static func allowManyFiles() {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0,
+      limit.rlim_cur < limit.rlim_max
+    else { return }
+    limit.rlim_cur = limit.rlim_max
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
   }
 
   private static func listener() throws(LaunchError) -> ListeningSocket {

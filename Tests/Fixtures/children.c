@@ -138,11 +138,31 @@ static void forking(void) {
   for (int i = 0; i < 3000; i++) nap(10);
 }
 
+// Several threads fork at once, and are still told apart afterwards.
+static void *forker(void *_) {
+  for (int i = 0; i < 300; i++) {
+    pid_t pid = fork();
+    if (pid == 0) _exit(0);
+    waitpid(pid, NULL, 0);
+  }
+  return _;
+}
+static void *forking_a(void *_) { return kid_a(forker(_)); }
+static void *forking_b(void *_) { return kid_b(forker(_)); }
+static void forking_many(void) {
+  pthread_t others[4];
+  for (int i = 0; i < 4; i++) others[i] = start("forker", forker, NULL);
+  start("kid-a", forking_a, NULL);
+  start("kid-b", forking_b, NULL);
+  for (int i = 0; i < 4; i++) pthread_join(others[i], NULL);
+  for (int i = 0; i < 3000; i++) nap(10);
+}
+
 static const struct scenario all[] = {
   {"abba", abba}, {"fork", forked}, {"grandchild", grandchild}, {"exec", executed},
   {"spawn", spawned}, {"system", by_system}, {"popen", by_popen}, {"vfork", by_vfork},
   {"replaced", replaced}, {"inherited", inherited}, {"two-children", two_children},
-  {"forking", forking},
+  {"forking", forking}, {"forking-many", forking_many},
 };
 int main(int argc, char **argv) {
   ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);

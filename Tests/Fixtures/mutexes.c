@@ -666,7 +666,62 @@ static void renames(void) {
   wait_asleep();
 }
 
+// Signals come to threads that wait already, and their handler takes a lock of its own.
+static pthread_mutex_t handlers = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t left = PTHREAD_MUTEX_INITIALIZER, right = PTHREAD_MUTEX_INITIALIZER;
+static int both_wait;
+static void takes_own(int _) {
+  (void)_;
+  pthread_mutex_lock(&handlers);
+  pthread_mutex_unlock(&handlers);
+}
+static void *interrupted_ivan(void *_) {
+  pthread_mutex_lock(&left);  // HOLDS(ivan)
+  meet(&both_wait, 3);
+  pthread_mutex_lock(&right);  // WAITS(ivan)
+  return _;
+}
+static void *interrupted_irma(void *_) {
+  pthread_mutex_lock(&right);  // HOLDS(irma)
+  meet(&both_wait, 3);
+  pthread_mutex_lock(&left);  // WAITS(irma)
+  return _;
+}
+static void interrupted(void) {
+  struct sigaction action = {.sa_handler = takes_own, .sa_flags = SA_RESTART};
+  sigaction(SIGUSR1, &action, NULL);
+  pthread_t ivan = start("ivan", interrupted_ivan, NULL), irma = start("irma", interrupted_irma, NULL);
+  meet(&both_wait, 3);
+  nap(3);
+  pthread_kill(ivan, SIGUSR1);
+  pthread_kill(irma, SIGUSR1);
+  pthread_join(ivan, NULL);
+}
+
+// A condition's wait runs out, and its mutex can never be had again.
+static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+static void *timed_body(void *_) {
+  pthread_mutex_lock(&left);  // HOLDS(timed)
+  pthread_mutex_lock(&right);
+  struct timespec at = in(CLOCK_REALTIME, 100);
+  pthread_cond_timedwait(&never, &right, &at);  // WAITS(timed)
+  return _;
+}
+static void *other_body(void *_) {
+  nap(50);
+  pthread_mutex_lock(&right);  // HOLDS(other)
+  pthread_mutex_lock(&left);   // WAITS(other)
+  return _;
+}
+static void late_mutex(void) {
+  pthread_t timed = start("timed", timed_body, NULL);
+  start("other", other_body, NULL);
+  for (int i = 0; i < 3000; i++) nap(10);
+  pthread_join(timed, NULL);
+}
+
 static const struct scenario all[] = {
+  {"interrupted", interrupted}, {"late-mutex", late_mutex},
   {"abba", abba}, {"errorcheck", errorcheck}, {"recursive", recursive}, {"adaptive", adaptive},
   {"robust", robust}, {"shared", shared}, {"inherit", inherit}, {"tried", tried},
   {"three", three}, {"ring", ring}, {"self", self}, {"self-adaptive", self_adaptive},

@@ -759,6 +759,48 @@ static void *unwoken(void *_) {
 }
 static void all_asleep(void) { all_of(3, "unwoken", unwoken); }
 
+// Hand over hand round a ring, without end: what a thread has let go again takes no memory.
+static void endless_hand(void) {
+  pthread_mutex_t ring[4];
+  for (int i = 0; i < 4; i++) pthread_mutex_init(&ring[i], NULL);
+  pthread_mutex_lock(&ring[0]);
+  for (long i = 0; i < 1000000; i++) {
+    pthread_mutex_lock(&ring[(i + 1) % 4]);
+    pthread_mutex_unlock(&ring[i % 4]);
+  }
+  pthread_mutex_unlock(&ring[0]);
+  long pages = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  if (file) {
+    if (fscanf(file, "%*d %ld", &pages) != 1) pages = 0;
+    fclose(file);
+  }
+  puts(pages < 25000 ? "little memory" : "much memory");
+}
+
+// A lock is held across fork: in the child it is the first thread's, which gives it back in its own time.
+static void *heir_waits(void *_) {
+  pthread_mutex_lock(&a);
+  pthread_mutex_unlock(&a);
+  puts("had it");
+  return _;
+}
+static void held_across_fork(void) {
+  pthread_mutex_lock(&a);
+  pid_t pid = fork();
+  if (pid == 0) {
+    begin();
+    pthread_t thread = start("heir", heir_waits, NULL);
+    nap(2500);
+    pthread_mutex_unlock(&a);
+    pthread_join(thread, NULL);
+    fflush(stdout);
+    _exit(0);
+  }
+  waitpid(pid, NULL, 0);
+  pthread_mutex_unlock(&a);
+}
+
 static const struct scenario all[] = {
   {"hand-over-hand", hand_over_hand}, {"address-order", address_order},
   {"try-back-off", try_back_off}, {"timed-cross", timed_cross}, {"half-timed", half_timed},
@@ -773,6 +815,7 @@ static const struct scenario all[] = {
   {"livelock", livelock}, {"signal-release", signal_release}, {"inheritance", inheritance},
   {"between-processes", between_processes}, {"unmapped", unmapped},
   {"stuck-owner", stuck_owner}, {"all-asleep", all_asleep},
+  {"endless-hand", endless_hand}, {"held-across-fork", held_across_fork},
 };
 int main(int argc, char **argv) {
   ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);

@@ -1,6 +1,11 @@
 // A healthy program that looks at what it was given: environment, arguments, descriptors, limits,
 // signals, processes. All of it must be the same with and without hangcheck.
 #include "fixture.h"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <dirent.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -226,6 +231,76 @@ static void no_children(void) {
   printf("%d %d\n", (int)waitpid(-1, &status, WNOHANG), errno == ECHILD);
 }
 
+// Most of the address space that a limit leaves.
+static void spacious(void) {
+  void *block = malloc(1000u << 20);
+  puts(block ? "has it" : strerror(errno));
+  free(block);
+  work();
+}
+
+// All memory locked: no more than the program's own.
+static void locked_in_memory(void) {
+  int error = mlockall(MCL_CURRENT) ? errno : 0;
+  long pages = 0, shared = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  if (file) {
+    if (fscanf(file, "%*d %ld %ld", &pages, &shared) != 2) pages = 0;
+    fclose(file);
+  }
+  printf("%s, %s\n", strerror(error), pages < 10000 ? "little" : "much");
+  munlockall();
+}
+
+// A filter that kills whoever makes a socket, a file in memory or asks for ids and names; then threads and a child.
+static void confine(void) {
+  static const unsigned refused[] = {
+    SYS_socket, SYS_connect, SYS_memfd_create, SYS_gettid, SYS_prctl, SYS_openat,
+  };
+  enum { count = sizeof refused / sizeof *refused };
+  struct sock_filter filter[2 * count + 2];
+  int n = 0;
+  filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+  for (int i = 0; i < count; i++) {
+    filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused[i], 0, 1);
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+  }
+  filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+  struct sock_fprog program = {(unsigned short)n, filter};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)) prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+static pthread_mutex_t in_cage = PTHREAD_MUTEX_INITIALIZER;
+static void *caged(void *_) {
+  pthread_mutex_lock(&in_cage);
+  pthread_mutex_unlock(&in_cage);
+  return _;
+}
+static void told(pid_t pid) {
+  int status = -1;
+  waitpid(pid, &status, 0);
+  printf("%d\n", status);
+}
+static void confined(void) {
+  pid_t pid = fork();
+  if (pid == 0) {
+    confine();
+    caged(NULL);
+    _exit(0);
+  }
+  told(pid);
+  fflush(stdout);
+  confine();
+  pthread_t thread;
+  pthread_create(&thread, NULL, caged, NULL);
+  pthread_join(thread, NULL);
+  if ((pid = fork()) == 0) {
+    caged(NULL);
+    _exit(0);
+  }
+  told(pid);
+}
+
 static const struct scenario all[] = {
   {"environment", environment}, {"process", process}, {"descriptors", list_descriptors},
   {"threads", threads}, {"close-all", close_all}, {"close-loop", close_loop},
@@ -234,7 +309,8 @@ static const struct scenario all[] = {
   {"null-environment", null_environment}, {"cleared", cleared}, {"no-preload", no_preload},
   {"own-preload", own_preload}, {"traces", traces}, {"exit-7", exit_7}, {"killed", killed},
   {"aborts", aborts}, {"terminated", terminated}, {"streams", streams}, {"binary", binary},
-  {"no-children", no_children},
+  {"no-children", no_children}, {"spacious", spacious}, {"locked-in-memory", locked_in_memory},
+  {"confined", confined},
 };
 int main(int argc, char **argv) {
   arguments = argc;

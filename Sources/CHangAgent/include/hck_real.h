@@ -94,8 +94,10 @@ void hck_agent_begin(void);
 extern const char *_Nullable hck_socket_name HCK_HIDDEN;
 extern int hck_follow HCK_HIDDEN;
 HCK_INLINE const char *_Nullable hck_socket(void) { return hck_socket_name; }
-HCK_INLINE int hck_follows(void) { return hck_follow; }
+HCK_INLINE int hck_follows(void) { return hck_follow && !hck_confined; }
 void hck_close(int fd) HCK_HIDDEN;
+// The arena of this process, made where there is none yet; in Swift.
+hck_arena *_Nullable hck_agent_arena(void);
 // The size of the stack that a thread with these attributes gets.
 uint64_t hck_stack_bytes(const pthread_attr_t *_Nullable attributes) HCK_HIDDEN;
 int hck_register_fork_handlers(void) HCK_HIDDEN;

@@ -87,7 +87,8 @@ typedef struct hck_slot {
   // not known.
   uint64_t stack_low, stack_high;
   uint64_t wait_frame; // of the drop-in that waits, like an entry's frame; 0 where none is kept
-  char reserved[HCK_SLOT_BYTES - 64 - 48 - 16 - 16 - 8 - (HCK_SLOT_ENTRIES + 1) * sizeof(hck_entry)];
+  uint64_t spare_offset, spare_capacity; // room that entries lay in before, for the next time they move
+  char reserved[HCK_SLOT_BYTES - 64 - 48 - 16 - 16 - 8 - 16 - (HCK_SLOT_ENTRIES + 1) * sizeof(hck_entry)];
   hck_entry entries[HCK_SLOT_ENTRIES];
 } hck_slot;
 
@@ -102,6 +103,7 @@ typedef struct hck_name {
 } hck_name;
 
 #define HCK_FLAG_IN_PROCESS 1u
+#define HCK_INHERITED 8
 
 // What a drop-in lock keeps right behind its pthread mutex: where it was made, for want of a name.
 // Whoever reads the lock's memory finds it there, in process and from outside.
@@ -131,6 +133,12 @@ typedef struct hck_arena {
   uint64_t tid_offset;  // of the tid inside struct pthread, 0 when it was not found
   uint64_t main_stack_end; // of the main thread's stack, 0 where not known
   uint64_t base;        // of the arena in the watched process
+  // Of the watched process, what lies below the first and above the second may be touched; the rest
+  // is only reserved, so that mlockall does not fill it.
+  uint64_t ready_low, ready_high;
+  // Who the first thread was before the forks that led here, the last one first: it owns what it
+  // had locked by then.
+  uint32_t inherited[HCK_INHERITED];
 } hck_arena;
 
 #define HCK_FIRST_SLOT 8192

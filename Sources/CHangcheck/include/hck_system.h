@@ -13,6 +13,14 @@
 // even 1 MiB can be had.
 hck_arena *_Nullable hck_arena_make(int *_Nullable fd);
 void hck_arena_unmap(hck_arena *_Nonnull arena);
+// Makes the arena usable below `low` and from `high` up; 0, or an errno. Any thread may, at any
+// time.
+int hck_arena_ready(hck_arena *_Nonnull arena, uint64_t low, uint64_t high);
+
+// Whether an ELF program (64 bits, of this machine) needs AddressSanitizer's shared library, which
+// refuses to start when another library is preloaded before it. System calls and the stack alone;
+// moves no file offset.
+int hck_insists_on_first(int fd);
 
 // Sends the arena's descriptor to hangcheck's abstract socket. Never blocks. 0 or an errno.
 int hck_hello_send(const char *_Nonnull name, int fd, const hck_arena *_Nonnull arena);

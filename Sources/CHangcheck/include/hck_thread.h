@@ -15,7 +15,12 @@
 extern __thread hck_slot *_Nullable hck_tls_slot __attribute__((tls_model("initial-exec"))) HCK_HIDDEN;
 // 1 while the slot is being made, 2 after the thread's last destructor: nothing is recorded.
 extern __thread int hck_tls_closed __attribute__((tls_model("initial-exec"))) HCK_HIDDEN;
+// The slot of a thread that is in fork.
+extern __thread hck_slot *_Nullable hck_tls_forking __attribute__((tls_model("initial-exec"))) HCK_HIDDEN;
 extern hck_arena *_Nullable hck_current_arena HCK_HIDDEN;
+// 1 once the process lives under a seccomp filter of its own: it makes no system call that glibc
+// would not make.
+extern uint32_t hck_confined HCK_HIDDEN;
 // Bytes of stack kept a site: HCK_WINDOW_BYTES, 16 for the return address alone, 0 for none. The
 // reach is how much must be readable for the usual way: more than there is where less is kept.
 extern uint32_t hck_window_bytes HCK_HIDDEN;
@@ -32,6 +37,10 @@ HCK_INLINE hck_slot *_Nullable hck_slot_of_thread(void) { return hck_tls_slot; }
 HCK_INLINE void hck_set_slot_of_thread(hck_slot *_Nullable slot) { hck_tls_slot = slot; }
 HCK_INLINE int hck_closed(void) { return hck_tls_closed; }
 HCK_INLINE void hck_set_closed(int value) { hck_tls_closed = value; }
+HCK_INLINE hck_slot *_Nullable hck_forking_slot(void) { return hck_tls_forking; }
+HCK_INLINE void hck_set_forking_slot(hck_slot *_Nullable slot) { hck_tls_forking = slot; }
+// In the child of a fork: the forking thread, which was `tid`, is its first thread from here on.
+void hck_inherit(uint32_t tid) HCK_HIDDEN;
 HCK_INLINE hck_arena *_Nullable hck_arena_get(void) {
   return __atomic_load_n(&hck_current_arena, __ATOMIC_ACQUIRE);
 }

@@ -1,0 +1,45 @@
+// A program that confines itself by a seccomp filter may do from then on only what the filter
+// allows, and dies of the rest. So what needs system calls is done just before, and nothing is
+// begun later: neither in this process nor in those that it forks or starts, which inherit the
+// filter.
+#include "include/hck_real.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/syscall.h>
+
+// <unistd.h> and <sys/prctl.h> declare what follows with an ellipsis.
+extern int getpid(void);
+#define SET_SECCOMP 22
+
+static long (*real_syscall)(long, long, long, long, long, long, long);
+static int (*real_prctl)(int, long, long, long, long);
+
+__attribute__((constructor)) static void find_real(void) {
+  real_prctl = (__typeof__(real_prctl))dlsym(RTLD_NEXT, "prctl");
+  __atomic_store_n(&real_syscall, (__typeof__(real_syscall))dlsym(RTLD_NEXT, "syscall"), __ATOMIC_RELEASE);
+}
+
+static void confine(void) {
+  // In a child of vfork this memory is the parent's.
+  hck_arena *arena = hck_arena_get();
+  if (!hck_socket_name || (arena && arena->pid != (uint32_t)getpid())) { return; }
+  int error = errno;
+  (void)hck_agent_arena();
+  hck_confined = 1;
+  errno = error;
+}
+
+int prctl(int option, long a, long b, long c, long d) {
+  if (!real_prctl) { find_real(); }
+  if (option == SET_SECCOMP) { confine(); }
+  return real_prctl(option, a, b, c, d);
+}
+
+// With all its arguments in place it is a jump: whatever the call does to the stack, it does not do
+// to a frame of ours.
+long syscall(long number, long a, long b, long c, long d, long e, long f) {
+  if (!real_syscall) { find_real(); }
+  if (number == SYS_seccomp && (a == 0 || a == 1)) { confine(); } // SET_MODE_STRICT, SET_MODE_FILTER
+  __attribute__((musttail)) return real_syscall(number, a, b, c, d, e, f);
+}
