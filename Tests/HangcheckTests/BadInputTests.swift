@@ -138,7 +138,8 @@ import Testing
       mode: 0o644)
     let program = scratch.path + "/m"
     let built = try Run.program(
-      "/usr/bin/cc", ["-Wl,--dynamic-linker=" + loader, "-o", program, scratch.path + "/m.c"])
+      "/usr/bin/env",
+      ["clang", "-Wl,--dynamic-linker=" + loader, "-o", program, scratch.path + "/m.c"])
     try #require(built.status == 0, "\(built.errors)")
     let result = try Run.hangcheck([program]).wait()
     #expect(result.status == 8)
@@ -153,7 +154,8 @@ import Testing
       mode: 0o644)
     let program = scratch.path + "/e"
     let built = try Run.program(
-      "/usr/bin/cc", ["-m32", "-nostdlib", "-static", "-o", program, scratch.path + "/e.c"])
+      "/usr/bin/env",
+      ["clang", "-m32", "-nostdlib", "-static", "-o", program, scratch.path + "/e.c"])
     // Neither every compiler nor every kernel knows such programs.
     guard built.status == 0, try Run.program(program, []).status == 7 else { return }
     let result = try Run.hangcheck([program]).wait()

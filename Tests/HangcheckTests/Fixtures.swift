@@ -65,8 +65,10 @@ enum Fixture {
     private func compile(_ name: String, _ source: String, _ flags: [String]) throws {
       try folder.write(name + ".c", source, mode: 0o644)
       let result = try Run.program(
-        "/usr/bin/cc",
-        ["-O1", "-w"] + flags + ["-o", folder.path + "/" + name, folder.path + "/\(name).c"])
+        "/usr/bin/env",
+        ["clang", "-O1", "-w"] + flags + [
+          "-o", folder.path + "/" + name, folder.path + "/\(name).c",
+        ])
       #expect(result.status == 0, "\(result.errors)")
     }
 

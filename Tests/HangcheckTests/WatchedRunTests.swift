@@ -150,12 +150,8 @@ private final class ScriptedWatch: RunWatch {
     await #expect(processExitsWith: .exitCode(134)) {
       Case(
         name: "", options: ["--fail-on=never", "--on-deadlock=core"],
-        program: [
-          "python3", "-c",
-          "import signal,time\n"
-            + "signal.signal(6, lambda *a: signal.signal(6, signal.SIG_DFL))\n"
-            + "while True: time.sleep(9)",
-        ], script: [.init(tick: 60)]
+        program: ["sh", "-c", "trap 'trap - ABRT' ABRT; while :; do sleep 0.1; done"],
+        script: [.init(tick: 60)]
       ).run()
     }
     await #expect(processExitsWith: .exitCode(4)) {

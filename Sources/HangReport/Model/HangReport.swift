@@ -92,7 +92,8 @@ public struct Frame: Codable, Sendable, Hashable {
   /// Of the language runtime, libdispatch, glibc or this tool: text output folds it.
   public var runtime: Bool
   public init(
-    address: Address, image: String, offset: Address? = nil, symbol: String? = nil, file: String? = nil, line: Int? = nil,
+    address: Address, image: String, offset: Address? = nil, symbol: String? = nil,
+    file: String? = nil, line: Int? = nil,
     column: Int? = nil, inlined: Bool = false, runtime: Bool = false
   ) {
     self.address = address

@@ -93,7 +93,8 @@ extension UnwinderTests {
       let names = frames.map { $0.symbol ?? "??" }
       tops.insert(names[0])
       #expect(names.contains("spin") && names.contains("main"), "\(names)")
-      #expect(!names.contains("??"), "\(names)")
+      // glibc's local functions have names where libc6-dbg is installed.
+      #expect(!frames.contains { $0.symbol == nil && !$0.runtime }, "\(names)")
     }
     #expect(tops.count > 1, "\(tops)")
   }
