@@ -77,6 +77,7 @@ public typealias Time = UnsafePointer<timespec>
 @inline(never) private func releasedElsewhere(_ mutex: UnsafeMutableRawPointer, _ slot: Slot) {
   let owner = mutex.load(fromByteOffset: hck_mutex_owner_offset(), as: UInt32.self)
   guard owner != 0, owner != slot.pointee.tid, let arena = hck_arena_get() else { return }
+  hck_store32(&arena.pointee.handed_over, 1)
   forget(mutexWord(mutex), in: arena, tid: owner)
 }
 

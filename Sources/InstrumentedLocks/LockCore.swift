@@ -56,6 +56,7 @@
       let owner = UnsafeRawPointer(mutex).load(
         fromByteOffset: hck_mutex_owner_offset(), as: UInt32.self)
       guard owner != 0, owner != slot.pointee.tid, let arena = hck_arena_get() else { return }
+      hck_store32(&arena.pointee.handed_over, 1)
       forget(word, in: arena, tid: owner)
     }
 

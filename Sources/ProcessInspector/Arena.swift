@@ -94,6 +94,8 @@ final class Arena {
     return Set(all.filter { $0 != 0 })
   }
   var unrecorded: UInt64 { hck_load64(&base.pointee.unrecorded) }
+  /// A thread has given back what another one took.
+  var handsOver: Bool { hck_load32(&base.pointee.handed_over) != 0 }
   var clock: UInt32 { hck_load32(&base.pointee.clock) }
 
   /// Moves the clock that the process stamps its holds with.

@@ -47,6 +47,8 @@ final class DeadlockWatch {
   /// The same where the owner is gone: a slow exit, or a thread that is about to unlock in its
   /// place, gets this long.
   static let secondLookAtGoneOwner: UInt64 = 1_000_000_000
+  /// The same in a program that has been seen to hand mutexes over.
+  static let secondLookWhereHandedOver: UInt64 = 10_000_000_000
 
   /// Whether any wait is so young that it may yet turn out to be a deadlock.
   func seesYoungWaits(now: UInt64) -> Bool {
@@ -170,9 +172,7 @@ final class DeadlockWatch {
       if reported.contains(identity) { continue }
       let timesRun = timesRun(deadlock, look)
       if let candidate = candidates[identity], candidate.timesRun == timesRun {
-        let patience =
-          deadlock.cause == .ownerGone ? Self.secondLookAtGoneOwner : Self.secondLook
-        if now &- candidate.since >= patience {
+        if now &- candidate.since >= patience(deadlock, look) {
           reported.insert(identity)
           result.append(ConfirmedDeadlock(deadlock: deadlock, look: look))
           continue
@@ -184,6 +184,18 @@ final class DeadlockWatch {
     }
     candidates = next
     return result
+  }
+
+  /// A mutex may be given back by a thread that did not take it, against its rules: one that is
+  /// waited for by its own owner, or whose owner is gone, gets time for that while there are others
+  /// who could.
+  private func patience(_ deadlock: Deadlock, _ look: Look) -> UInt64 {
+    let stuck = Set(deadlock.edges.map(\.thread) + deadlock.victims)
+    let isLonely = deadlock.edges.count == 1
+    guard isLonely, look.threads.contains(where: { $0.isAlive && !stuck.contains($0.id) }) else {
+      return Self.secondLook
+    }
+    return arena.handsOver ? Self.secondLookWhereHandedOver : Self.secondLookAtGoneOwner
   }
 
   private func identity(_ deadlock: Deadlock, _ look: Look) -> Identity {

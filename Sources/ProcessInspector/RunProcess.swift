@@ -84,5 +84,11 @@ final class RunProcess {
     return Picture(threads: threads, resources: assembler.resources(look), limits: limits)
   }
 
+  /// What it runs now.
+  var program: WatchedProcess {
+    WatchedProcess(
+      pid: pid.rawValue, executable: files.executable(), arguments: files.arguments())
+  }
+
   func wholeLook(now: UInt64) -> Look { watch.wholeLook(now: now) }
 }

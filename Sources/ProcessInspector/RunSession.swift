@@ -85,7 +85,8 @@ package final class RunSession: RunWatch {
     var findings = all.map { builder.finding(for: $0.deadlock) }
     let main = look.threads.first { $0.tid.rawValue == process.pid.rawValue && $0.isAlive }
     let stuck = Set(all.flatMap { $0.deadlock.edges.map(\.thread) + $0.deadlock.victims })
-    let mainIsStuck = process.isRoot && main.map { stuck.contains($0.id) } ?? false
+    let mainIsStuck = main.map { stuck.contains($0.id) } ?? false
+    nameProgram(of: process)
     if hasPicture {
       findings = adopt(picture, findings)
     } else {
@@ -95,7 +96,22 @@ package final class RunSession: RunWatch {
     }
     for limit in picture.limits { addLimit(limit) }
     report.findings += findings
-    return .report(report, mainThreadIsStuck: mainIsStuck)
+    return .report(
+      report, mainThreadIsStuck: mainIsStuck && process.isRoot,
+      stuckChildren: mainIsStuck && !process.isRoot ? [process.pid.rawValue] : [])
+  }
+
+  /// A child, and a process that has become another program, are called by what they run.
+  private func nameProgram(of process: RunProcess) {
+    let running = process.program
+    let isAsStarted =
+      process.isRoot && fileName(running.executable) == fileName(report.process.executable)
+    guard !isAsStarted, !running.executable.isEmpty else { return }
+    report.processes = (report.processes ?? []).filter { $0.pid != running.pid } + [running]
+  }
+
+  private func fileName(_ path: String) -> Substring {
+    path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...]
   }
 
   /// Later findings keep the threads of the first ones and add their own, renumbered.
@@ -150,6 +166,11 @@ package final class RunSession: RunWatch {
         hasPicture = true
         isNew = true
         report.findings += longWaits(picture)
+        nameProgram(of: process)
+        addLimit(
+          "this version follows mutexes, read-write locks, spin locks and joins; who would end a wait"
+            + " for a semaphore, condition, group, queue, operation, task, lazy global or"
+            + " Synchronization.Mutex is not known")
       }
     }
     return isNew ? .report(report, mainThreadIsStuck: false) : nil

@@ -15,7 +15,8 @@ package enum RunEvent: Sendable {
   /// The whole report so far. Findings are only ever added at its end: those that the supervisor
   /// has not seen yet are new. `mainThreadIsStuck`: the main thread of the program is in a certain
   /// deadlock or stuck behind one, so that the program can never end by itself.
-  case report(HangReport, mainThreadIsStuck: Bool)
+  /// `stuckChildren`: followed processes of which the same is true.
+  case report(HangReport, mainThreadIsStuck: Bool, stuckChildren: [Int32] = [])
 }
 
 /// How the program ended.

@@ -1,3 +1,4 @@
+import CHangcheck
 import Glibc
 import HangReport
 import ProcessInspector
@@ -129,29 +130,68 @@ final class Supervisor {
   }
 
   private func handle(_ events: [RunEvent]) {
-    for case .report(let report, let mainThreadIsStuck) in events {
+    for case .report(let report, let mainThreadIsStuck, let stuckChildren) in events {
       let news = report.findings.dropFirst(findings.count)
       findings = report.findings
       output.tell(report)
       if news.contains(where: { $0.kind == .deadlock && $0.certainty == .certain }) {
-        deadlockReported(report, mainThreadIsStuck: mainThreadIsStuck)
+        deadlockReported(
+          report, mainThreadIsStuck: mainThreadIsStuck, stuckChildren: stuckChildren)
       }
     }
   }
 
-  private func deadlockReported(_ report: HangReport, mainThreadIsStuck: Bool) {
+  private func deadlockReported(
+    _ report: HangReport, mainThreadIsStuck: Bool, stuckChildren: [Int32]
+  ) {
     guard plan == nil, end == nil else { return }
     let now = monotonicNow()
     switch options.onDeadlock {
     case .continue: return
-    case .auto: if mainThreadIsStuck { plan = .terminate(now: now) }
-    case .terminate: plan = .terminate(now: now)
+    case .auto:
+      if mainThreadIsStuck {
+        plan = .terminate(now: now)
+        sayNext("ending the program, whose main thread can never go on")
+      } else if !stuckChildren.isEmpty {
+        endChildren(stuckChildren, now: now)
+      } else {
+        sayNext("the program goes on; --on-deadlock terminate would end it, --timeout bounds it")
+      }
+    case .terminate:
+      plan = .terminate(now: now)
+      sayNext("ending the program")
     case .core:
       let guilty = Set(report.findings.filter { $0.kind == .deadlock }.flatMap(\.threads))
       let pids = report.threads.filter { guilty.contains($0.id) }.map { $0.pid ?? child.pid }
       deadlocked = pids.isEmpty ? [child.pid] : Array(Set(pids))
       plan = .core(now: now)
     }
+  }
+
+  /// What happens after a report, for whoever reads it as it comes.
+  private func sayNext(_ words: String) {
+    if options.format == .text && !options.quiet { Tool.say(words) }
+  }
+
+  /// Children that can never end by themselves, with the time at which patience ends.
+  private var doomed: [(pid: Int32, descriptor: Int32, deadline: UInt64)] = []
+
+  private func endChildren(_ pids: [Int32], now: UInt64) {
+    for pid in pids {
+      let descriptor = hck_pidfd_open(pid)
+      guard descriptor >= 0 else { continue }
+      sayNext("ending process \(pid), whose main thread can never go on")
+      _ = hck_pidfd_kill(descriptor, SIGTERM)
+      doomed.append((pid, descriptor, now + 1_000_000_000))
+    }
+  }
+
+  private func endDoomed(_ now: UInt64) {
+    for child in doomed where now >= child.deadline {
+      _ = hck_pidfd_kill(child.descriptor, SIGKILL)
+      close(child.descriptor)
+    }
+    doomed.removeAll { now >= $0.deadline }
   }
 
   private func checkTimeout(_ now: UInt64) {
@@ -165,6 +205,7 @@ final class Supervisor {
   }
 
   private func advancePlan(_ now: UInt64) {
+    endDoomed(now)
     guard end == nil, plan != nil else { return }
     if plan?.steps.isEmpty == false, child.isDumpingCore {
       plan?.postpone(until: now + 100_000_000)

@@ -132,6 +132,7 @@ typedef struct hck_arena {
   uint64_t unrecorded;  // events that were not recorded, for want of memory
   uint64_t tid_offset;  // of the tid inside struct pthread, 0 when it was not found
   uint64_t main_stack_end; // of the main thread's stack, 0 where not known
+  uint32_t handed_over; // 1 once a thread gave back a mutex that another one took
   uint64_t base;        // of the arena in the watched process
   // Of the watched process, what lies below the first and above the second may be touched; the rest
   // is only reserved, so that mlockall does not fill it.

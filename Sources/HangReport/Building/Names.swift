@@ -8,8 +8,14 @@ struct Names {
   private let process: WatchedProcess?
   private var pids: Set<Int32> = []
 
-  init(threads list: [Thread], resources: [Resource], process: WatchedProcess?) {
+  private let others: [Int32: WatchedProcess]
+
+  init(
+    threads list: [Thread], resources: [Resource], process: WatchedProcess?,
+    processes: [WatchedProcess] = []
+  ) {
     self.process = process
+    others = Dictionary(processes.map { ($0.pid, $0) }) { $1 }
     for resource in resources { self.resources[resource.id] = resource }
     var uses: [String: Int] = [:]
     for thread in list {
@@ -26,7 +32,8 @@ struct Names {
   /// A thread that was never named inherits the program's name: that tells nothing.
   private func ownName(of thread: Thread) -> String? {
     guard !thread.name.isEmpty, !isMain(thread) else { return nil }
-    let program = process.map { fileName($0.executable) } ?? ""
+    let program =
+      (others[thread.pid ?? process?.pid ?? 0] ?? process).map { fileName($0.executable) } ?? ""
     // The kernel keeps 15 bytes of a name.
     guard program.isEmpty || thread.name != String(decoding: program.utf8.prefix(15), as: UTF8.self)
     else { return nil }
@@ -79,9 +86,17 @@ struct Names {
     return kind == .rwlock ? "read-write lock" : kind.rawValue
   }
 
-  var program: String {
+  var program: String { program(of: []) }
+
+  /// The program that these threads are of: the process itself, or a child that was followed.
+  func program(of list: [ThreadID]) -> String {
     guard let process else { return "" }
-    return "\(cleaned(fileName(process.executable))) (pid \(process.pid))"
+    let pid = list.first.flatMap { threads[$0]?.pid } ?? process.pid
+    let it = others[pid] ?? (pid == process.pid ? process : nil)
+    let name =
+      it.map { cleaned(fileName($0.executable)) }
+      ?? "a child of \(cleaned(fileName(process.executable)))"
+    return "\(name) (pid \(pid)\(pid == process.pid ? "" : ", started by pid \(process.pid)"))"
   }
 }
 

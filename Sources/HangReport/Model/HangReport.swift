@@ -27,6 +27,9 @@ public struct HangReport: Codable, Sendable, Equatable {
   public var threads: [Thread]
   /// Those that a thread holds or waits for, or that a finding names.
   public var resources: [Resource]
+  /// The programs of other processes whose threads are listed, and of the process itself once it
+  /// runs another one than it was started as.
+  public var processes: [WatchedProcess]?
   /// What could not be seen, one sentence each.
   public var limits: [String]?
 

@@ -75,7 +75,8 @@ extension TextPage {
     }
     let behind = words.behind(cycle.victims)
     let certainty = cycle.finding.certainty == .possible ? "possible " : ""
-    return "hangcheck: \(certainty)DEADLOCK in \(names.program): \(sentence)."
+    return
+      "hangcheck: \(certainty)DEADLOCK in \(names.program(of: edges.map(\.thread))): \(sentence)."
       + (behind.isEmpty ? "" : " \(sentenceCase(behind)).")
   }
 

@@ -17,6 +17,16 @@ extension TextPage {
   /// Two places that a sentence compares: with columns where they share a line.
   func places(_ first: [Frame]?, _ second: [Frame]?) -> (String, String) {
     let (one, other) = (place(first), place(second))
+    // Behind a wrapper that takes every lock, the lines to change are its callers'.
+    if one == other, let first, let second {
+      let (firsts, seconds) = (first.filter { !$0.runtime }, second.filter { !$0.runtime })
+      for (a, b) in zip(firsts, seconds) where fileAndLine(a) != fileAndLine(b) {
+        guard let one = fileAndLine(a), let other = fileAndLine(b), a.symbol == b.symbol else {
+          break
+        }
+        return (one, other)
+      }
+    }
     guard one == other, let a = first.flatMap(userFrame)?.frame.column,
       let b = second.flatMap(userFrame)?.frame.column, a != b
     else { return (one, other) }
@@ -68,7 +78,12 @@ extension TextPage {
     guard let (index, frame) = userFrame(stack) else { return }
     writeSource(frame, indent: indent + "  ")
     guard !options.verbose else { return writeFrames(stack, indent: indent + "  ") }
-    if callers { writeCallers(Array(stack[(index + 1)...]), indent: indent + "  ") }
+    guard callers else { return }
+    writeCallers(Array(stack[(index + 1)...]), indent: indent + "  ")
+    // A whole stack begins in the runtime: the program's start, or a thread's.
+    if stack.last?.runtime == false, !stack.contains(where: { $0.symbol == "main" }) {
+      line("\(indent)  \(style.faint("(who called that was not kept)"))")
+    }
   }
 
   private mutating func writeSource(_ frame: Frame, indent: String) {

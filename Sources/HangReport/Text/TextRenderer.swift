@@ -54,7 +54,9 @@ struct TextPage {
   init(report: HangReport, options: TextRenderer.Options) {
     self.report = report
     self.options = options
-    names = Names(threads: report.threads, resources: report.resources, process: report.process)
+    names = Names(
+      threads: report.threads, resources: report.resources, process: report.process,
+      processes: report.processes ?? [])
     style = TextStyle(color: options.color)
     sources = SourceLines(reader: options.sourceLines ? options.sources : nil)
   }
@@ -99,7 +101,7 @@ struct TextPage {
       return
     }
     let title = finding.kind.title + (finding.certainty == .possible ? " (possible)" : "")
-    let head = "hangcheck: \(title) in \(names.program): "
+    let head = "hangcheck: \(title) in \(names.program(of: finding.threads)): "
     line((finding.severity == .note ? style.plain : style.bad)(head + cleaned(finding.message)))
     if !finding.cycle.isEmpty { writePicture(cycle) }
     for evidence in finding.evidence {

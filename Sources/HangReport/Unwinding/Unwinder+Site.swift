@@ -61,11 +61,13 @@ extension Unwinder {
         note: notKept)
   }
 
-  /// The live frame of the same procedure with the same CFA.
+  /// The live frame of the same procedure with the same CFA. One that stands at the very call of the
+  /// site is another call of it: a wrapper that has returned and was called again.
   private func liveIndex(of frame: RawFrame, in live: [RawFrame]) -> Int? {
     guard frame.cfa != 0, let start = procedureStart(of: frame.pc &- 1) else { return nil }
     return live.firstIndex {
-      $0.cfa == frame.cfa && procedureStart(of: $0.isExact ? $0.pc : $0.pc &- 1) == start
+      $0.cfa == frame.cfa && $0.pc != frame.pc
+        && procedureStart(of: $0.isExact ? $0.pc : $0.pc &- 1) == start
     }
   }
 }
