@@ -184,6 +184,7 @@ import WaitForGraph
 
         "gone" (tid 4714)
           took A 2.0 s ago at take() of app (no debug information: build with -g)
+            (who called that was not kept)
 
         What to change
           "gone" took A at take() of app and never gave it back: it ended, or a fork left it behind.

@@ -17,6 +17,8 @@ extension Unwinder {
     let notKept = "the callers were not kept"
     var frames: [RawFrame] = []
     var pc = returnAddress
+    // The lock call itself has returned.
+    var calleeIsLive = false
     return withCursor { cursor in
       while true {
         context.readLive.removeAll(keepingCapacity: true)
@@ -31,13 +33,15 @@ extension Unwinder {
         }
         let frame = RawFrame(pc: pc, cfa: cfa, isExact: isTrampoline)
         let wasKept = context.readLive.isEmpty && kept.contains { $0.holdsWord(at: cfa &- 8) }
+        let index = liveIndex(of: frame, in: live, calleeIsLive: calleeIsLive)
+        calleeIsLive = index != nil
         if wasKept, result > 0 {
           frames.append(frame)
         } else if result == 0, context.readLive.isEmpty {
           // The thread's first frame: its return address is undefined rather than lost.
           frames.append(frame)
           return Unwound(frames: frames, isComplete: true)
-        } else if let index = liveIndex(of: frame, in: live) {
+        } else if let index {
           frames.append(frame)
           frames += live[(index + 1)...]
           // A walk that ended early left its last frame without a CFA.
@@ -61,12 +65,14 @@ extension Unwinder {
         note: notKept)
   }
 
-  /// The live frame of the same procedure with the same CFA. One that stands at the very call of the
-  /// site is another call of it: a wrapper that has returned and was called again.
-  private func liveIndex(of frame: RawFrame, in live: [RawFrame]) -> Int? {
+  /// The live frame that is the very call of the site's: the same procedure at the same CFA. While
+  /// what it called lives on, it stands at that call; once that has returned, it must have moved on.
+  /// Else it is another call of the same procedure from the same depth, as of a wrapper that was
+  /// called again.
+  private func liveIndex(of frame: RawFrame, in live: [RawFrame], calleeIsLive: Bool) -> Int? {
     guard frame.cfa != 0, let start = procedureStart(of: frame.pc &- 1) else { return nil }
     return live.firstIndex {
-      $0.cfa == frame.cfa && $0.pc != frame.pc
+      $0.cfa == frame.cfa && ($0.pc == frame.pc) == calleeIsLive
         && procedureStart(of: $0.isExact ? $0.pc : $0.pc &- 1) == start
     }
   }

@@ -66,7 +66,7 @@ import Testing
     var cutLive = Array(live.frames.prefix(4))
     cutLive[3].cfa = 0
     let half = try site("direct", live: cutLive)
-    #expect(half.0.frames.count == 2 && !half.0.isComplete && half.0.note != nil)
+    #expect(half.0.frames.count == 2 && !half.0.isComplete && half.0.note != nil, "\(half)")
 
     let wrapper = try site("wrapper", live: live.frames)
     #expect(wrapper.1 == [at("acquire", "wrapper"), at("second", "second")] + rest)
