@@ -87,13 +87,11 @@ package final class RunSession: RunWatch {
     let stuck = Set(all.flatMap { $0.deadlock.edges.map(\.thread) + $0.deadlock.victims })
     let mainIsStuck = main.map { stuck.contains($0.id) } ?? false
     nameProgram(of: process)
-    if hasPicture {
-      findings = adopt(picture, findings)
-    } else {
-      report.threads = picture.threads
-      report.resources = picture.resources
-      hasPicture = true
-    }
+    let adopted = adopt(picture, of: process)
+    findings = findings.map { renumbered($0, adopted) }
+    let named = Set(findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
+    add(adopted, named: hasPicture ? named : nil)
+    hasPicture = true
     for limit in picture.limits { addLimit(limit) }
     report.findings += findings
     return .report(
@@ -114,42 +112,114 @@ package final class RunSession: RunWatch {
     path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...]
   }
 
-  /// Later findings keep the threads of the first ones and add their own, renumbered.
-  private func adopt(_ picture: RunProcess.Picture, _ findings: [Finding]) -> [Finding] {
-    let threadBase = report.threads.map(\.id.rawValue).max() ?? 0
-    let resourceBase = report.resources.map(\.id.rawValue).max() ?? 0
-    func thread(_ id: ThreadID) -> ThreadID { ThreadID(id.rawValue + threadBase) }
-    func resource(_ id: ResourceID) -> ResourceID { ResourceID(id.rawValue + resourceBase) }
-    let adopted = findings.map { finding in
-      var finding = finding
-      for index in finding.cycle.indices {
-        finding.cycle[index].thread = thread(finding.cycle[index].thread)
-        finding.cycle[index].waitsFor = resource(finding.cycle[index].waitsFor)
-        finding.cycle[index].ownedBy = finding.cycle[index].ownedBy.map(thread)
-      }
-      finding.threads = finding.threads.map(thread)
-      finding.resources = finding.resources.map(resource)
-      for index in finding.evidence.indices {
-        finding.evidence[index].thread = finding.evidence[index].thread.map(thread)
-      }
-      return finding
+  /// One thread and one resource have one number in the whole report, however often they are seen.
+  private struct Numbers {
+    struct ThreadKey: Hashable {
+      var pid: Int32?
+      var tid: Int32
     }
-    let named = Set(adopted.flatMap(\.threads))
-    for var added in picture.threads where named.contains(thread(added.id)) {
-      added.id = thread(added.id)
-      if let wait = added.waitsFor { added.waitsFor?.resource = resource(wait.resource) }
-      for index in added.holds.indices {
-        added.holds[index].resource = resource(added.holds[index].resource)
+    struct ResourceKey: Hashable {
+      var pid: Int32
+      var kind: ResourceKind
+      var address: Address
+    }
+    var threads: [ThreadKey: ThreadID] = [:]
+    var resources: [ResourceKey: ResourceID] = [:]
+    var lastThread = 0
+  }
+  private var numbers = Numbers()
+
+  /// A picture in the report's numbers, and how its own map to them.
+  private struct Adopted {
+    var picture: RunProcess.Picture
+    var threads: [ThreadID: ThreadID] = [:]
+    var resources: [ResourceID: ResourceID] = [:]
+  }
+
+  private func adopt(_ picture: RunProcess.Picture, of process: RunProcess) -> Adopted {
+    var result = Adopted(picture: picture)
+    var taken: Set<ThreadID> = []
+    for thread in picture.threads {
+      let key = Numbers.ThreadKey(pid: thread.pid, tid: thread.tid)
+      var id = numbers.threads[key]
+      // An owner that has ended may share its id with a thread of today.
+      if id == nil || taken.contains(id ?? ThreadID(0)) {
+        numbers.lastThread += 1
+        id = ThreadID(numbers.lastThread)
       }
-      report.threads.append(added)
+      if let id { taken.insert(id) }
+      result.threads[thread.id] = id
+      numbers.threads[key] = id
     }
-    for var added in picture.resources {
-      added.id = resource(added.id)
-      added.owners = added.owners.map(thread).filter(named.contains)
-      added.waiters = added.waiters.map(thread).filter(named.contains)
-      if !added.owners.isEmpty || !added.waiters.isEmpty { report.resources.append(added) }
+    for resource in picture.resources {
+      let key = Numbers.ResourceKey(
+        pid: process.pid.rawValue, kind: resource.kind, address: resource.address)
+      let id = numbers.resources[key] ?? ResourceID(numbers.resources.count + 1)
+      numbers.resources[key] = id
+      result.resources[resource.id] = id
     }
-    return adopted
+    func thread(_ id: ThreadID) -> ThreadID { result.threads[id] ?? id }
+    func resource(_ id: ResourceID) -> ResourceID { result.resources[id] ?? id }
+    result.picture.threads = picture.threads.map { old in
+      var new = old
+      new.id = thread(old.id)
+      if let wait = old.waitsFor { new.waitsFor?.resource = resource(wait.resource) }
+      for index in new.holds.indices {
+        new.holds[index].resource = resource(new.holds[index].resource)
+      }
+      return new
+    }
+    result.picture.resources = picture.resources.map { old in
+      var new = old
+      new.id = resource(old.id)
+      new.owners = old.owners.map(thread)
+      new.waiters = old.waiters.map(thread)
+      return new
+    }
+    return result
+  }
+
+  private func renumbered(_ finding: Finding, _ adopted: Adopted) -> Finding {
+    func thread(_ id: ThreadID) -> ThreadID { adopted.threads[id] ?? id }
+    func resource(_ id: ResourceID) -> ResourceID { adopted.resources[id] ?? id }
+    var finding = finding
+    for index in finding.cycle.indices {
+      finding.cycle[index].thread = thread(finding.cycle[index].thread)
+      finding.cycle[index].waitsFor = resource(finding.cycle[index].waitsFor)
+      finding.cycle[index].ownedBy = finding.cycle[index].ownedBy.map(thread)
+    }
+    finding.threads = finding.threads.map(thread)
+    finding.resources = finding.resources.map(resource)
+    for index in finding.evidence.indices {
+      finding.evidence[index].thread = finding.evidence[index].thread.map(thread)
+    }
+    return finding
+  }
+
+  /// The first picture whole; of a later one what its findings name, which replaces what was known.
+  private func add(_ adopted: Adopted, named: Set<ThreadID>?) {
+    guard let named else {
+      report.threads = adopted.picture.threads
+      report.resources = adopted.picture.resources
+      return
+    }
+    for thread in adopted.picture.threads where named.contains(thread.id) {
+      if let index = report.threads.firstIndex(where: { $0.id == thread.id }) {
+        report.threads[index] = thread
+      } else {
+        report.threads.append(thread)
+      }
+    }
+    let listed = Set(report.threads.map(\.id))
+    for var resource in adopted.picture.resources {
+      resource.owners = resource.owners.filter(listed.contains)
+      resource.waiters = resource.waiters.filter(listed.contains)
+      if let index = report.resources.firstIndex(where: { $0.id == resource.id }) {
+        report.resources[index] = resource
+      } else if !resource.owners.isEmpty || !resource.waiters.isEmpty {
+        report.resources.append(resource)
+      }
+    }
   }
 
   /// What waits when the time is up: without a cycle there is nobody to blame, so each is a note.
@@ -159,7 +229,7 @@ package final class RunSession: RunWatch {
       guard let process = processes[pid], process.isAlive else { continue }
       let look = process.wholeLook(now: now)
       if !hasPicture && process.isRoot {
-        let picture = process.picture(of: look)
+        let picture = adopt(process.picture(of: look), of: process).picture
         report.threads = picture.threads
         report.resources = picture.resources
         for limit in picture.limits { addLimit(limit) }
