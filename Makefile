@@ -16,6 +16,7 @@ demo: build
 
 # Every test; whole programs run under the release build, which is the one that people use.
 test: build
+	@Scripts/dependencies test
 	$(SWIFT) build --build-tests
 	HANGCHECK=$(CURDIR)/.build/release/hangcheck $(SWIFT) test --skip-build
 
