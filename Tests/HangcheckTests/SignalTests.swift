@@ -8,7 +8,7 @@ import Testing
   private static let counter = """
     import os, signal, sys, time
     for name in sys.argv[1].split():
-      signal.signal(getattr(signal, name), lambda n, f: print("got", signal.Signals(n).name, flush=True))
+      signal.signal(getattr(signal, name), lambda n, f: os.write(1, b"got %s\\n" % signal.Signals(n).name.encode()))
     print("ready", os.getpid(), flush=True)
     while True: time.sleep(10)
     """
