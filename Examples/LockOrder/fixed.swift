@@ -16,7 +16,7 @@ func transfer(_ amount: Int, from: Account, to: Account) {
   let (first, second) = from.name < to.name ? (from, to) : (to, from)
   first.lock.lock()
   defer { first.lock.unlock() }
-  Thread.sleep(forTimeInterval: 0.1)  // reads the balance from somewhere slow
+  Thread.sleep(forTimeInterval: 0.4)  // reads the balance from somewhere slow
   second.lock.lock()
   defer { second.lock.unlock() }
   from.balance -= amount

@@ -16,7 +16,7 @@ final class Account: @unchecked Sendable {
 func transfer(_ amount: Int, from: Account, to: Account) {
   from.lock.lock()
   defer { from.lock.unlock() }
-  Thread.sleep(forTimeInterval: 0.1)  // reads the balance from somewhere slow
+  Thread.sleep(forTimeInterval: 0.4)  // reads the balance from somewhere slow
   to.lock.lock()
   defer { to.lock.unlock() }
   from.balance -= amount

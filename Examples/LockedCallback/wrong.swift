@@ -28,7 +28,7 @@ final class Chart: @unchecked Sendable {
   init(_ source: Source) { self.source = source }
 
   func add(_ value: Int) {
-    Thread.sleep(forTimeInterval: 0.1)  // scales the value
+    Thread.sleep(forTimeInterval: 0.4)  // scales the value
     lock.lock()
     defer { lock.unlock() }
     points.append(value)
@@ -36,7 +36,7 @@ final class Chart: @unchecked Sendable {
   func redraw() {
     lock.lock()
     defer { lock.unlock() }
-    Thread.sleep(forTimeInterval: 0.2)  // draws
+    Thread.sleep(forTimeInterval: 0.5)  // draws
     print("latest \(source.current())")
   }
 }

@@ -17,9 +17,15 @@ func meet(_ all: Int) {
 }
 @discardableResult
 func start(_ name: String, _ body: @escaping () -> Void) -> Thread {
-  let thread = Thread(block: body)
+  // Foundation forgets a name that comes before the start; what deadlocks has its name by then.
+  let named = DispatchSemaphore(value: 0)
+  let thread = Thread {
+    named.wait()
+    body()
+  }
   thread.start()
-  thread.name = name  // Foundation forgets one that comes before the start
+  thread.name = name
+  named.signal()
   return thread
 }
 func wait(_ threads: Thread...) {

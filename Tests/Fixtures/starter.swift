@@ -15,7 +15,9 @@ let b = NSLock()
 
 func deadlock() {
   for (name, first, second) in [("child-1", a, b), ("child-2", b, a)] {
+    let named = DispatchSemaphore(value: 0)
     let thread = Thread {
+      named.wait()
       first.lock()  // HOLDS(child-1,child-2)
       meet(2)
       second.lock()  // WAITS(child-1,child-2)
@@ -24,6 +26,7 @@ func deadlock() {
     }
     thread.start()
     thread.name = name  // Foundation forgets one that comes before the start
+    named.signal()
   }
   for _ in 0..<3000 { usleep(10_000) }
 }
