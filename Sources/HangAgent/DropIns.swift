@@ -2,10 +2,10 @@
 // site that is kept. It is the drop-in's own frame, whose caller is the program's code; the agent's
 // would have the drop-in for its caller, and the few words that are kept of a stack may not reach
 // past that.
-import CHangAgent
+public import CHangAgent
 import CHangcheck
 
-@c(hck_agent_lock) func dropInLock(_ mutex: Mutex, _ frame: UnsafeRawPointer) -> Int32 {
+@c(hck_agent_lock) public func dropInLock(_ mutex: Mutex, _ frame: UnsafeRawPointer) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_mutex_lock(mutex) }
   let word = mutexWord(mutex)
   let before = beginWait(slot, word)
@@ -14,13 +14,14 @@ import CHangcheck
   return isTaken(result) ? acquired(slot, word, frame, result) : result
 }
 
-@c(hck_agent_trylock) func dropInTryLock(_ mutex: Mutex, _ frame: UnsafeRawPointer) -> Int32 {
+@c(hck_agent_trylock) public func dropInTryLock(_ mutex: Mutex, _ frame: UnsafeRawPointer) -> Int32
+{
   let result = hck_real_pthread_mutex_trylock(mutex)
   if isTaken(result), let slot = currentSlot() { acquired(slot, mutexWord(mutex), frame) }
   return result
 }
 
-@c(hck_agent_timedlock) func dropInTimedLock(
+@c(hck_agent_timedlock) public func dropInTimedLock(
   _ mutex: Mutex, _ time: Time, _ frame: UnsafeRawPointer
 ) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_mutex_timedlock(mutex, time) }

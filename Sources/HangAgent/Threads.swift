@@ -8,8 +8,12 @@ public typealias ThreadResult = UnsafeMutablePointer<UnsafeMutableRawPointer?>
   _ thread: UnsafeMutablePointer<pthread_t>, _ attributes: UnsafePointer<pthread_attr_t>?,
   _ body: hck_thread_body, _ argument: UnsafeMutableRawPointer?
 ) -> Int32 {
+  let error = hck_errno()
   guard let arena = hck_arena_get() ?? makeArena(), hck_closed() == 0, let slot = takeSlot(arena)
-  else { return hck_real_pthread_create(thread, attributes, body, argument) }
+  else {
+    hck_set_errno(error)
+    return hck_real_pthread_create(thread, attributes, body, argument)
+  }
   let frame = hck_frame()
   slot.pointee.start = UInt64(UInt(bitPattern: unsafeBitCast(body, to: Int.self)))
   slot.pointee.argument = UInt64(UInt(bitPattern: argument))
@@ -17,6 +21,7 @@ public typealias ThreadResult = UnsafeMutablePointer<UnsafeMutableRawPointer?>
   withUnsafeMutablePointer(to: &slot.pointee.created) {
     hck_site(currentSlot() ?? slot, $0, frame)
   }
+  hck_set_errno(error)
   let result = hck_real_pthread_create(thread, attributes, threadBegin, slot)
   if result != 0 { giveSlot(slot, arena) }
   return result

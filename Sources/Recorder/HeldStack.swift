@@ -64,7 +64,9 @@ public func acquired(
 func acquiredBeyondCapacity(
   _ slot: Slot, _ word: ResourceWord, _ frame: UnsafeRawPointer, _ result: Int32
 ) -> Int32 {
+  let error = hck_errno()
   if growHeldStack(slot) { acquired(slot, word, frame) }
+  hck_set_errno(error)
   return result
 }
 

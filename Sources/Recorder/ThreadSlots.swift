@@ -16,7 +16,11 @@ nonisolated(unsafe) public var hasThreadKey = false
 public func beginThread() -> Slot? {
   if hck_closed() != 0 { return nil }
   hck_set_closed(1)
-  defer { hck_set_closed(0) }
+  let error = hck_errno()
+  defer {
+    hck_set_errno(error)
+    hck_set_closed(0)
+  }
   guard let arena = hck_arena_get() ?? arenaProvider?() else { return nil }
   guard let slot = takeSlot(arena) else { return nil }
   openSlot(slot, arena)

@@ -4,6 +4,7 @@
 #define HCK_THREAD_H
 
 #include "hck_layout.h"
+#include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
 
@@ -33,6 +34,9 @@ typedef struct hck_marked_mutex {
   hck_creation created;
 } hck_marked_mutex;
 
+// errno is a macro in C. pthread's calls leave it alone, so what is done around them must too.
+HCK_INLINE int hck_errno(void) { return errno; }
+HCK_INLINE void hck_set_errno(int value) { errno = value; }
 HCK_INLINE hck_slot *_Nullable hck_slot_of_thread(void) { return hck_tls_slot; }
 HCK_INLINE void hck_set_slot_of_thread(hck_slot *_Nullable slot) { hck_tls_slot = slot; }
 HCK_INLINE int hck_closed(void) { return hck_tls_closed; }
