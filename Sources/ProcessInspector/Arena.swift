@@ -53,7 +53,7 @@ struct RecordedThread {
 /// any way: offsets and counts are checked before they are used. Confined to one thread.
 final class Arena {
   // The mapping lives as long as this object; nothing hands the pointer out.
-  private let base: UnsafeMutablePointer<hck_arena>
+  let base: UnsafeMutablePointer<hck_arena>
   let size: UInt64
   private let isMapped: Bool
 
@@ -101,7 +101,7 @@ final class Arena {
   /// Moves the clock that the process stamps its holds with.
   func setClock(milliseconds: UInt32) { hck_store32(&base.pointee.clock, milliseconds) }
 
-  private func pointer(_ index: UInt32) -> UnsafeMutablePointer<hck_slot> {
+  func pointer(_ index: UInt32) -> UnsafeMutablePointer<hck_slot> {
     UnsafeMutableRawPointer(base)
       .advanced(by: Int(HCK_FIRST_SLOT) + Int(index) * Int(HCK_SLOT_BYTES))
       .assumingMemoryBound(to: hck_slot.self)
@@ -157,7 +157,7 @@ final class Arena {
       waitFrame: slot.pointee.wait_frame)
   }
 
-  private func site(_ entry: UnsafeMutablePointer<hck_entry>) -> RecordedSite? {
+  func site(_ entry: UnsafeMutablePointer<hck_entry>) -> RecordedSite? {
     let length = min(Int(entry.pointee.length), Int(HCK_WINDOW_WORDS) * 8) & ~7
     let frame = entry.pointee.frame
     guard frame != 0, length >= 16 else { return nil }
@@ -201,7 +201,7 @@ final class Arena {
     return nil
   }
 
-  private func key(_ word: UInt64) -> ResourceKey {
+  func key(_ word: UInt64) -> ResourceKey {
     ResourceKey(address: word & 0x00ff_ffff_ffff_ffff, kind: UInt32(word >> 56) & 15)
   }
 }

@@ -314,6 +314,13 @@ extension ResourceKind {
     case HCK_CONDITION.rawValue: self = .condition
     case HCK_BARRIER.rawValue: self = .barrier
     case HCK_JOIN.rawValue: self = .thread
+    case HCK_SEMAPHORE.rawValue, HCK_POSIX_SEMAPHORE.rawValue: self = .semaphore
+    case HCK_GROUP.rawValue: self = .group
+    case HCK_QUEUE.rawValue: self = .queue
+    case HCK_ONCE.rawValue: self = .once
+    case HCK_OPERATION.rawValue: self = .operation
+    case HCK_OPERATION_QUEUE.rawValue: self = .operationQueue
+    case HCK_WORK_ITEM.rawValue: self = .workItem
     default: self = .mutex
     }
   }

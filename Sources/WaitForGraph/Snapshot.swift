@@ -34,6 +34,12 @@ public enum ResourceKind: String, Hashable, Sendable, Codable {
   case mutex, rwlock, spinlock, condition, barrier
   /// A thread, as what a join waits for; its owner is the thread itself.
   case thread
+  case semaphore, group, queue, once, operation, operationQueue, workItem
+  case task, actor, continuation, taskGroup
+  /// The cooperative pool of one priority: so many threads, and jobs queued behind them.
+  case pool
+  /// A word of memory that a thread sleeps on, of which nothing else is known.
+  case futex
 }
 
 /// Who holds what and who waits for what at one moment, whichever way it was learned.

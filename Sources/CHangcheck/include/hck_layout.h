@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define HCK_MAGIC 0x6b63656863676e68ull // "hngcheck"
-#define HCK_LAYOUT_VERSION 1u
+#define HCK_LAYOUT_VERSION 2u
 
 // A resource word: address in bits 0-55, kind in 56-59, then flags.
 #define HCK_ADDRESS_MASK 0x00ffffffffffffffull
@@ -29,6 +29,15 @@ enum hck_kind {
   HCK_CONDITION = 4,
   HCK_BARRIER = 5,
   HCK_JOIN = 6, // the address is the pthread_t that is waited for
+  HCK_SEMAPHORE = 7,       // dispatch_semaphore_t, the C object
+  HCK_GROUP = 8,           // dispatch_group_t
+  HCK_QUEUE = 9,           // dispatch_queue_t; shared: a reader of a concurrent queue
+  HCK_ONCE = 10,           // the token of dispatch_once or swift_once
+  HCK_POSIX_SEMAPHORE = 11, // sem_t
+  HCK_FUTEX_LOCK = 12,     // the word of a priority-inheriting futex, as Synchronization.Mutex has
+  HCK_OPERATION = 13,      // a Foundation Operation, the Swift object
+  HCK_OPERATION_QUEUE = 14,
+  HCK_WORK_ITEM = 15,      // a block object of libdispatch
 };
 
 // Where something was acquired: the frame address of the recorder's entry point and what lay on the
@@ -49,6 +58,79 @@ typedef struct hck_entry {
   uint64_t chain[HCK_CHAIN_LEVELS * 2 + 1];
   uint64_t frame; // 0 where no site was kept
 } hck_entry;
+
+// What a thread did to something that it does not hold in the sense of a lock: permits taken and
+// given back, groups entered and left. One record for each resource, operation and call site that
+// a thread used lately; what is evicted, and what a thread leaves behind at its end, goes to a
+// table that all threads share.
+enum hck_operation {
+  HCK_TAKE = 1,   // semaphore waited for and got; group entered; queue or source suspended
+  HCK_GIVE = 2,   // semaphore or condition signalled; group left; queue or source resumed
+  HCK_NOTIFY = 3, // group or work item: notify asked for
+  HCK_CREATE = 4, // made here; `count` is the initial value
+};
+typedef struct hck_tally {
+  uint64_t resource; // resource word without flags; 0 free
+  uint64_t key;      // of the call site; 0 in a free one
+  uint32_t operation;
+  uint32_t tid;
+  uint64_t count;
+  uint32_t first, last; // arena clock
+  hck_entry site;       // its `resource` is not used
+  char name[16];        // of a thread that has ended
+} hck_tally;
+#define HCK_TALLIES 16         // of one thread; in a chunk of their own, made at the first use
+#define HCK_SHARED_TALLIES 16384 // open addressing by resource; in a chunk, made at the first use
+
+// Something is wrong, or about to be: said by the thread that does it, read by whoever watches.
+enum hck_alarm_kind {
+  HCK_ALARM_FOREIGN_UNLOCK = 1, // other: the owner's tid
+  HCK_ALARM_UNLOCK_OF_UNLOCKED = 2,
+  HCK_ALARM_DESTROY_HELD = 3, // other: the owner's tid
+  HCK_ALARM_INIT_HELD = 4,    // other: the owner's tid
+  HCK_ALARM_FREED_HELD = 5,   // other: the owner's tid
+  HCK_ALARM_EXIT_HELD = 6,    // a thread ended with it
+  HCK_ALARM_WRITE_TWICE = 7,  // EDEADLK of a second write lock
+  HCK_ALARM_GROUP_OVERLEFT = 8,
+  HCK_ALARM_GROUP_ABANDONED = 9, // its last reference goes; other: enters outstanding
+  HCK_ALARM_SEMAPHORE_LOW = 10,  // its last reference goes; other: how many are missing
+  HCK_ALARM_SEMAPHORE_HIGH = 11, // a limiter is signalled above its first value
+  HCK_ALARM_SYNC_SELF = 12,      // dispatch_sync onto a queue that this thread runs on
+  HCK_ALARM_OVERRESUMED = 13,
+  HCK_ALARM_RELEASED_SUSPENDED = 14, // other: 1 when it was never activated
+  HCK_ALARM_TARGET_CYCLE = 15,
+  HCK_ALARM_WAITED_TWICE = 16, // a work item
+  HCK_ALARM_BARRIER_ON_GLOBAL = 17,
+  HCK_ALARM_CONDITION_WITHOUT_MUTEX = 18, // other: the mutex
+  HCK_ALARM_CONDITION_TWO_MUTEXES = 19,   // other: the mutex
+  HCK_ALARM_CONTINUATION = 20, // text: what the Swift runtime says
+  HCK_ALARM_FUTEX_DEADLOCK = 21, // the kernel refuses to wait: a circle of priority inheritance
+  HCK_ALARM_ONCE_REENTERED = 22,
+  HCK_ALARM_AT_EXIT = 23, // the program ends with something outstanding
+  HCK_ALARM_OPERATION_CYCLE = 24,
+  HCK_ALARM_FORKED_HELD = 25, // a child locks what another thread of its parent held
+  HCK_ALARM_IDENTITY_CHANGED = 26, // synchronized: the object is another one at the end
+};
+enum hck_alarm_state {
+  HCK_ALARM_FREE = 0,
+  HCK_ALARM_WRITTEN = 1, // being written
+  HCK_ALARM_RAISED = 2,
+  HCK_ALARM_TAKEN = 3, // somebody reads it
+  HCK_ALARM_TOLD = 4,  // its thread waits for this; it then makes it free
+};
+typedef struct hck_alarm {
+  uint32_t state; // a futex, shared between processes
+  uint32_t kind;
+  uint64_t resource; // resource word
+  uint64_t other;
+  uint32_t tid;
+  uint32_t clock;
+  uint32_t waits; // 1: the thread stands still until it is told, for what comes next is a trap
+  uint32_t slot;  // index + 1; 0 where the thread has none
+  hck_entry site;
+  char text[168];
+} hck_alarm;
+#define HCK_ALARMS 16
 
 enum hck_slot_state {
   HCK_SLOT_FREE = 0,
@@ -88,7 +170,9 @@ typedef struct hck_slot {
   uint64_t stack_low, stack_high;
   uint64_t wait_frame; // of the drop-in that waits, like an entry's frame; 0 where none is kept
   uint64_t spare_offset, spare_capacity; // room that entries lay in before, for the next time they move
-  char reserved[HCK_SLOT_BYTES - 64 - 48 - 16 - 16 - 8 - 16 - (HCK_SLOT_ENTRIES + 1) * sizeof(hck_entry)];
+  hck_tally *_Nullable tallies; // in the watched process; NULL while it has none
+  uint64_t tallies_offset;
+  char reserved[HCK_SLOT_BYTES - 64 - 48 - 16 - 16 - 8 - 16 - 16 - (HCK_SLOT_ENTRIES + 1) * sizeof(hck_entry)];
   hck_entry entries[HCK_SLOT_ENTRIES];
 } hck_slot;
 
@@ -140,10 +224,16 @@ typedef struct hck_arena {
   // Who the first thread was before the forks that led here, the last one first: it owns what it
   // had locked by then.
   uint32_t inherited[HCK_INHERITED];
+  uint64_t shared_tallies; // offset of the table, 0 while there is none
+  uint32_t watched;        // 1 while somebody reads alarms
+  uint32_t alarms_raised;  // ever
+  uint64_t told[64];       // what was alarmed about already: once for each kind and call site
+  hck_alarm alarms[HCK_ALARMS];
 } hck_arena;
 
 #define HCK_FIRST_SLOT 8192
 
+_Static_assert(sizeof(hck_arena) <= HCK_FIRST_SLOT, "slots begin behind it");
 _Static_assert(sizeof(hck_entry) == 144, "an entry keeps the windows aligned");
 _Static_assert(sizeof(hck_slot) == HCK_SLOT_BYTES, "slots are found by index");
 

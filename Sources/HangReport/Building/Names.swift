@@ -83,7 +83,16 @@ struct Names {
 
   func kind(_ id: ResourceID) -> String {
     guard let kind = resources[id]?.kind else { return "lock" }
-    return kind == .rwlock ? "read-write lock" : kind.rawValue
+    return switch kind {
+    case .rwlock: "read-write lock"
+    case .operationQueue: "operation queue"
+    case .workItem: "work item"
+    case .taskGroup: "task group"
+    case .once: "one-time initialisation"
+    case .pool: "cooperative pool"
+    case .futex: "futex"
+    default: kind.rawValue
+    }
   }
 
   var program: String { program(of: []) }
