@@ -22,6 +22,7 @@ package final class OwnProcess {
     memory = ProcessMemory(pid)
     watch = DeadlockWatch(pid: pid, arena: arena)
     observer = KernelThreadID(Int32(bitPattern: hck_gettid()))
+    watch.ignored = [observer]
   }
 
   /// Loads what unwinding needs, while nobody hangs inside the loader's lock.
@@ -45,10 +46,10 @@ package final class OwnProcess {
     let confirmed = watch.tick(now: now)
     // All of one tick come from the same look.
     guard let look = confirmed.first?.look else { return nil }
-    let alive = look.threads.filter { $0.isAlive && $0.tid != observer }.map(\.tid)
+    let alive = look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid)
     let stacks = captureStacks(alive, look)
     let assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true)
-    let threads = assembler.threads(look, stacks: stacks).filter { $0.tid != observer.rawValue }
+    let threads = assembler.threads(look, stacks: stacks)
     var report = HangReport(
       tool: .current, mode: .inProcess,
       process: WatchedProcess(
@@ -76,7 +77,7 @@ package final class OwnProcess {
     let sleepers = sleeping.sleepers(among: alive)
     var stacks = capture.capture(alive.filter { sleepers[$0] == nil }, files: files)
     for thread in look.threads
-    where thread.isAlive && thread.tid != observer && stacks[thread.tid] == nil {
+    where thread.isAlive && thread.kind == .thread && stacks[thread.tid] == nil {
       stacks[thread.tid] = stackFromWait(thread, look) ?? sleeping.capture(thread.tid)
     }
     return stacks

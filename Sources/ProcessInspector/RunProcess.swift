@@ -79,7 +79,7 @@ final class RunProcess {
   }
 
   func picture(of look: Look) -> Picture {
-    let alive = look.threads.filter(\.isAlive).map(\.tid)
+    let alive = look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid)
     let stacks = capture.capture(alive, memory: memory)
     let assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: isRoot)
     let threads = assembler.threads(look, stacks: stacks)
