@@ -56,6 +56,8 @@ final class Arena {
   let base: UnsafeMutablePointer<hck_arena>
   let size: UInt64
   private let isMapped: Bool
+  /// How many alarms had been raised when they were last taken.
+  var seenAlarms: UInt32 = 0
 
   /// Maps the arena behind `descriptor`, which stays the caller's.
   init?(descriptor: Int32) {

@@ -8,11 +8,13 @@ private let patience: UInt64 = 5000
 
 /// Says that something is wrong, once for each kind and call site. With `waits` the thread stands
 /// still until whoever watches has told it, within seconds at most, for what comes next ends the
-/// program. Async-signal-safe; never called on a path that is hot.
+/// program. `otherSite`: where the other side of it lies, such as where a lock was taken.
+/// Async-signal-safe; never called on a path that is hot.
 @inline(never)
 public func raise(
   _ kind: hck_alarm_kind, _ word: ResourceWord, other: UInt64 = 0, waits: Bool = false,
-  text: UnsafePointer<CChar>? = nil, _ frame: UnsafeRawPointer
+  text: UnsafePointer<CChar>? = nil, otherSite: UnsafePointer<hck_entry>? = nil,
+  _ frame: UnsafeRawPointer
 ) {
   // A thread that forks writes nowhere: its child would write into the parent's arena.
   if hck_forking_slot() != nil { return }
@@ -41,7 +43,13 @@ public func raise(
   alarm.pointee.waits = stands ? 1 : 0
   alarm.pointee.slot = slot.map { $0.pointee.index &+ 1 } ?? 0
   alarm.pointee.site = site
-  copyText(text, to: alarm)
+  if let text {
+    copyText(text, to: alarm)
+  } else {
+    alarm.pointee.has_other_site = otherSite == nil ? 0 : 1
+    if let otherSite { alarm.pointee.other_site = otherSite.pointee }
+    hck_thread_name(hck_alarm_name(alarm))
+  }
   hck_store32(&alarm.pointee.state, HCK_ALARM_RAISED.rawValue)
   // Behind the state: who sees the count finds the alarm.
   hck_add32(&arena.pointee.alarms_raised, 1)
@@ -94,11 +102,11 @@ private func freeAlarm(_ arena: UnsafeMutablePointer<hck_arena>) -> UnsafeMutabl
   return nil
 }
 
-private func copyText(_ text: UnsafePointer<CChar>?, to alarm: UnsafeMutablePointer<hck_alarm>) {
+private func copyText(_ text: UnsafePointer<CChar>, to alarm: UnsafeMutablePointer<hck_alarm>) {
   let bytes = hck_alarm_text(alarm)
   let room = MemoryLayout.size(ofValue: alarm.pointee.text) &- 1
   var length = 0
-  while let text, length < room, text[length] != 0 {
+  while length < room, text[length] != 0 {
     bytes[length] = text[length]
     length &+= 1
   }

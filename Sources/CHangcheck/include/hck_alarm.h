@@ -10,6 +10,9 @@
 HCK_INLINE hck_alarm *_Nonnull hck_alarms(hck_arena *_Nonnull arena) { return arena->alarms; }
 HCK_INLINE uint64_t *_Nonnull hck_told(hck_arena *_Nonnull arena) { return arena->told; }
 HCK_INLINE char *_Nonnull hck_alarm_text(hck_alarm *_Nonnull alarm) { return alarm->text; }
+HCK_INLINE char *_Nonnull hck_alarm_name(hck_alarm *_Nonnull alarm) { return alarm->name; }
+HCK_INLINE hck_entry *_Nonnull hck_alarm_site(hck_alarm *_Nonnull alarm) { return &alarm->site; }
+HCK_INLINE hck_entry *_Nonnull hck_alarm_other_site(hck_alarm *_Nonnull alarm) { return &alarm->other_site; }
 HCK_INLINE uint32_t hck_is_confined(void) { return hck_confined; }
 
 // Sleeps while the word is `expected`, `milliseconds` at most. Not by way of syscall(), which the
