@@ -145,7 +145,14 @@ typedef struct hck_alarm {
   uint32_t waits; // 1: the thread stands still until it is told, for what comes next is a trap
   uint32_t slot;  // index + 1; 0 where the thread has none
   hck_entry site;
-  char text[168];
+  union {
+    char text[168]; // of HCK_ALARM_CONTINUATION
+    struct {        // of all others
+      hck_entry other_site; // where the other side of the misuse lies: a lock was taken
+      uint64_t has_other_site;
+      char name[16]; // of the thread, for it may have ended when it is told
+    };
+  };
 } hck_alarm;
 #define HCK_ALARMS 16
 
@@ -251,6 +258,7 @@ typedef struct hck_arena {
 #define HCK_FIRST_SLOT 8192
 
 _Static_assert(sizeof(hck_arena) <= HCK_FIRST_SLOT, "slots begin behind it");
+_Static_assert(sizeof(hck_alarm) == 352, "a text and a second site share their room");
 _Static_assert(sizeof(hck_entry) == 144, "an entry keeps the windows aligned");
 _Static_assert(sizeof(hck_slot) == HCK_SLOT_BYTES, "slots are found by index");
 
