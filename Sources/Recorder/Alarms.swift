@@ -21,15 +21,29 @@ public func raise(
   let error = hck_errno()
   defer { hck_set_errno(error) }
   let slot = currentSlot()
-  guard let arena = hck_arena_get() else { return }
+  guard hck_arena_get() != nil else { return }
   var site = hck_entry()
   if let slot {
     hck_site(slot, &site, frame)
   } else {
     hck_short_site(&site, frame, (UInt64(UInt(bitPattern: frame)) | 4095) &+ 1)
   }
+  raise(kind, word, other: other, waits: waits, text: text, otherSite: otherSite, site: &site)
+}
+
+/// The same from a site that was kept.
+@inline(never)
+public func raise(
+  _ kind: hck_alarm_kind, _ word: ResourceWord, other: UInt64 = 0, waits: Bool = false,
+  text: UnsafePointer<CChar>? = nil, otherSite: UnsafePointer<hck_entry>? = nil,
+  site: UnsafePointer<hck_entry>
+) {
+  let slot = hck_slot_of_thread()
+  guard let arena = hck_arena_get() else { return }
+  let error = hck_errno()
+  defer { hck_set_errno(error) }
   let tid = slot?.pointee.tid ?? hck_gettid()
-  guard isNews(alarmKey(kind, word, site, tid: waits ? tid : 0), in: arena) else { return }
+  guard isNews(alarmKey(kind, word, site.pointee, tid: waits ? tid : 0), in: arena) else { return }
   guard let alarm = freeAlarm(arena) else {
     hck_count64(&arena.pointee.unrecorded)
     return
@@ -42,7 +56,7 @@ public func raise(
   alarm.pointee.clock = hck_load32(&arena.pointee.clock)
   alarm.pointee.waits = stands ? 1 : 0
   alarm.pointee.slot = slot.map { $0.pointee.index &+ 1 } ?? 0
-  alarm.pointee.site = site
+  alarm.pointee.site = site.pointee
   if let text {
     copyText(text, to: alarm)
   } else {
