@@ -108,10 +108,10 @@ extension DispatchMemory {
     }
     item.isBarrier = flags & 2 != 0
     if flags & 1 != 0, let context = syncContext(at: copy.address) {
-      let code = code(flags: flags, function: context.word(0x40), context: context.word(0x48))
+      let (code, block) = code(of: context)
       item.kind = .syncWaiter(KernelThreadID(Int32(truncatingIfNeeded: context.word32(0x64))))
       item.context = context.word(0x48)
-      item.block = flags & 0x10 != 0 ? item.context : nil
+      item.block = block
       item.function = code.function
       item.closure = code.closure
       return item

@@ -99,6 +99,28 @@ thread {
   never.wait()
 }
 
+// What blocks capture: an object, two through a box, nothing, one through a work item.
+let holding = DispatchQueue(label: "fixture.holding")
+say("queue.holding", object(holding))
+final class Box {
+  let semaphore: DispatchSemaphore
+  let group: DispatchGroup
+  init(_ semaphore: DispatchSemaphore, _ group: DispatchGroup) {
+    self.semaphore = semaphore
+    self.group = group
+  }
+}
+func fill(_ queue: DispatchQueue, _ semaphore: DispatchSemaphore, _ group: DispatchGroup) {
+  let box = Box(semaphore, group)
+  let number = Int.random(in: 0..<100)
+  queue.async { semaphore.signal() }
+  queue.async { print(box.semaphore, box.group) }
+  queue.async { print(number) }
+  queue.async(execute: DispatchWorkItem { group.leave() })
+}
+holding.suspend()
+fill(holding, captured, group)
+
 // A reader in, a barrier behind it, another reader behind that.
 let readers = DispatchQueue(label: "fixture.readers", attributes: .concurrent)
 say("queue.readers", object(readers))
@@ -205,6 +227,21 @@ if CommandLine.arguments.contains("dispatchMain") {
     say("ready", 1)
   }
   dispatchMain()
+}
+if CommandLine.arguments.contains("runLoop") {
+  let caller = DispatchQueue(label: "fixture.caller")
+  say("queue.caller", object(caller))
+  thread {
+    caller.sync {
+      announce("caller")
+      DispatchQueue.main.sync { block("mainItem") }
+    }
+  }
+  thread {
+    waitUntilBlocked("caller", "mainItem")
+    say("ready", 1)
+  }
+  RunLoop.main.run()
 }
 announce("main")
 say("ready", 1)
