@@ -1,4 +1,5 @@
 import Foundation
+import HangReport
 import Testing
 
 @testable import ProcessInspector
@@ -28,6 +29,9 @@ import Testing
     #expect(try state.queues("reader").first == state["queue.readers"])
     #expect(
       try state.queues("sibling").prefix(2) == [state["queue.sibling"], state["queue.parent"]])
+    #expect(try state.queues("handler").first == state["queue.handlers"])
+    #expect(try state.queues("later").first == state["queue.later"])
+    #expect(try state.queues("runningItem").first == state["queue.item"])
     let worker = try #require(try state.queues("worker").first)
     #expect(state.reader.queue(worker)?.isRoot == true)
     let operation = try #require(try state.queues("operation").first)
@@ -141,6 +145,19 @@ import Testing
     #expect(apply.iterations == 2 && apply.left == 1)
     let once = try state.futex("onceWaiter") - 4
     #expect(try reader.swiftOnceOwner(once) == state.thread("onceOwner"))
+    #expect(try state.futex("plainOnceWaiter") == state["token"])
+    #expect(try reader.onceOwner(state["token"]) == state.thread("plainOnceOwner"))
+    #expect(reader.onceOwner(try state["semaphore.never"]) == nil)
+    let item = try #require(reader.waitedObject(futex: try state.futex("itemWaiter")))
+    #expect(item.kind == .group && reader.group(item.address)?.count == 1)
+    // Waited for, it has forgotten its queue; who runs it, it never knew.
+    let running = try #require(reader.workItem(try state["block.running"]))
+    #expect(running.group == item.address && running.queue == nil && running.runner == nil)
+    #expect(!running.isCancelled && !running.hasRun)
+    let holding = try #require(reader.items(of: try state["queue.holding"]))
+    let pending = try #require(holding.last?.block.flatMap { reader.workItem($0) })
+    #expect(try pending.queue == state["queue.holding"] && pending.runner == nil)
+    #expect(!pending.hasRun && pending.group != nil && pending.group == holding.last?.ownGroup)
     // None is taken for another.
     for name in ["plain", "groupWaiter", "applyCaller", "onceWaiter"] {
       #expect(try reader.syncWait(futex: state.futex(name), tid: state.thread(name)) == nil)
@@ -159,6 +176,22 @@ import Testing
     let roots = reader.roots()
     #expect(roots.count == 12 && roots.allSatisfy { $0.label.hasPrefix("com.apple.root.") })
     #expect(roots.count { $0.isOvercommit } == 6)
+    let idle = state.files.threads().filter {
+      guard case .call(202, let address) = state.files.state($0) else { return false }
+      return reader.isIdleWorker(futex: address)
+    }
+    #expect(!idle.isEmpty)
+    for tid in idle { #expect(state.files.name(tid).hasSuffix("-qos")) }
+    let flood = try state["queue.flood"]
+    let queue = try #require(reader.queue(flood))
+    #expect(queue.qos == "background" && queue.runningWidth == 60)
+    let background = try #require(roots.first { $0.label == "com.apple.root.background-qos" })
+    #expect(background.hasItems)
+    let handedOn = try #require(reader.items(of: background.address))
+    #expect(handedOn.count > 20 && handedOn.allSatisfy { $0.kind == .redirect(queue: flood) })
+    #expect(handedOn.allSatisfy { reader.isCode($0.function) && $0.block != nil })
+    #expect(reader.pendingQueues().contains(background.address))
+
     let pool = try #require(try state.queues("task0").first.flatMap { reader.queue($0) })
     let cores = Int(try state["cores"])
     #expect(pool.width == cores && pool.runningWidth == cores)
@@ -212,6 +245,73 @@ import Testing
     let pid = ProcessID(program.pid)
     #expect(DispatchMemory(files: ProcessFiles(pid), memory: ProcessMemory(pid)) == nil)
   }
+
+  /// Its thread-local block is then not where those of the first libraries are, and the program was
+  /// looked at before.
+  @Test func findsALibraryLoadedLate() throws {
+    let library = try #require(
+      ProcessFiles(ProcessID(getpid())).mappings().first { $0.path.hasSuffix("/libdispatch.so") })
+    let folder = try Scratch()
+    try folder.write("late.c", Self.late, mode: 0o644)
+    let program = folder.path + "/late"
+    let built = try Run.program(
+      "/usr/bin/env", ["clang", "-w", "-o", program, folder.path + "/late.c", "-ldl", "-pthread"])
+    try #require(built.status == 0, "\(built.errors)")
+    let run = try Run(program, [library.path])
+    let pid = ProcessID(run.pid)
+    try run.wait(for: "before\n")
+    #expect(DispatchMemory(files: ProcessFiles(pid), memory: ProcessMemory(pid)) == nil)
+    kill(run.pid, SIGUSR1)
+    try run.wait(for: "after\n")
+    let reader = try #require(
+      DispatchMemory(files: ProcessFiles(pid), memory: ProcessMemory(pid)))
+    let words = run.output.split(separator: "\n").last { $0.hasPrefix("thread ") }?
+      .split(separator: " ")
+    let tid = try #require(words.flatMap { Int32($0[1]) })
+    let pthread = try #require(reader.pthreads()[KernelThreadID(tid)])
+    let queue = try #require(reader.queuesOfThread(pthread: pthread).first)
+    #expect(reader.queue(queue)?.label == "late")
+    #expect(reader.queue(queue)?.owner?.rawValue == tid)
+    #expect(
+      reader.pthreads().values.allSatisfy {
+        $0 == pthread || !reader.queuesOfThread(pthread: $0).contains(queue)
+      })
+  }
+
+  private static let late = #"""
+    #define _GNU_SOURCE
+    #include <dlfcn.h>
+    #include <pthread.h>
+    #include <signal.h>
+    #include <stdio.h>
+    #include <unistd.h>
+    static void *library;
+    static void block(void *unused) {
+      printf("thread %d\nafter\n", gettid());
+      fflush(stdout);
+      for (;;) pause();
+    }
+    static void *run(void *unused) {
+      void *(*create)(const char *, void *) = dlsym(library, "dispatch_queue_create");
+      void (*sync)(void *, void *, void (*)(void *)) = dlsym(library, "dispatch_sync_f");
+      sync(create("late", 0), 0, block);
+      return 0;
+    }
+    int main(int argc, char **argv) {
+      sigset_t set;
+      int signal;
+      sigemptyset(&set);
+      sigaddset(&set, SIGUSR1);
+      sigprocmask(SIG_BLOCK, &set, 0);
+      puts("before");
+      fflush(stdout);
+      sigwait(&set, &signal);
+      library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+      pthread_t thread;
+      pthread_create(&thread, 0, run, 0);
+      for (;;) pause();
+    }
+    """#
 
   /// The test itself uses libdispatch.
   @Test func readsItsOwnProcess() throws {
