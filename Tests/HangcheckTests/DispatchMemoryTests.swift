@@ -216,6 +216,31 @@ import Testing
     #expect(seconds.allSatisfy { $0 > 3000 && $0 < 10300 })
   }
 
+  @Test func namesWhatWasSubmitted() throws {
+    let state = try DispatchState(.debug, "timers")
+    let reader = state.reader
+    let symbolizer = Symbolizer(images: reader.images)
+    func name(_ function: UInt64?) -> String? {
+      function.flatMap {
+        symbolizer.frames(for: RawFrame(pc: $0, cfa: 0, isExact: true)).last?.symbol
+      }
+    }
+    let holding = try #require(reader.items(of: try state["queue.holding"]))
+    #expect(holding.map { name($0.closure) } == (1...4).map { "closure #\($0) in fill(_:_:_:)" })
+    let notify = try #require(reader.group(try state["group"])).notifyItems
+    #expect(notify.allSatisfy { name($0.closure)?.hasSuffix(" in main") ?? false })
+    for timer in try #require(reader.timers()) {
+      if timer.isOwn {
+        #expect(name(timer.handler) == "_dispatch_workq_monitor_pools")
+      } else {
+        #expect(name(timer.closure)?.hasSuffix(" in main") ?? false)
+      }
+    }
+    let pool = try #require(try state.queues("task0").first)
+    let jobs = try #require(reader.items(of: pool))
+    #expect(jobs.allSatisfy { name($0.function)?.contains("swift_run_job") ?? false })
+  }
+
   @Test func tellsTheMainQueueOfDispatchMain() throws {
     let state = try DispatchState(.debug, "dispatchMain")
     let main = try #require(state.reader.queue(state.reader.layout.mainQueue))
@@ -354,6 +379,41 @@ import Testing
     stop.set()
     queue.sync {}
     #expect(seen > 0)
+  }
+
+  /// Whatever lies there, no question ends the process that asks.
+  @Test func survivesNonsense() throws {
+    let state = try DispatchState(.debug)
+    let reader = state.reader
+    var random = SystemRandomNumberGenerator()
+    var addresses: [UInt64] = [0, 1, 16, .max, .max - 7, 1 << 47, (1 << 47) - 8, 1 << 63]
+    for mapping in state.files.mappings() where mapping.isWritable {
+      for _ in 0..<20 {
+        addresses.append(UInt64.random(in: mapping.start..<mapping.end, using: &random) & ~7)
+      }
+      addresses.append(mapping.end - 8)
+    }
+    addresses += addresses.compactMap { reader.memory.word($0) }
+    for address in addresses {
+      let tid = KernelThreadID(Int32(truncatingIfNeeded: address))
+      _ = reader.queue(address)
+      _ = reader.items(of: address)
+      _ = reader.group(address)
+      _ = reader.semaphore(address)
+      _ = reader.workItem(address)
+      _ = reader.handler(ofSource: address)
+      _ = reader.onceOwner(address)
+      _ = reader.swiftOnceOwner(address)
+      _ = reader.queuesOfThread(pthread: address)
+      _ = reader.syncWait(futex: address, tid: tid)
+      _ = reader.applyWait(futex: address)
+      _ = reader.waitedObject(futex: address)
+      _ = reader.references(from: address, to: [1, 2])
+      _ = reader.code(flags: 0x30, function: address, context: address)
+      _ = reader.walk(from: address, limit: 50).map { reader.item($0, isNotify: true) }
+    }
+    #expect(addresses.count > 500)
+    #expect(state.files.isAlive(KernelThreadID(state.run.pid)))
   }
 
   private final class Stop: @unchecked Sendable {
