@@ -12,6 +12,8 @@ struct ConcurrencySymbols {
   let ends: Set<UInt64>
   /// The code of `Task.sleep` and of clocks' sleeps, ascending.
   let sleeps: [Range<UInt64>]
+  /// The code that waits for all children of a group, ascending.
+  let groupEnds: [Range<UInt64>]
   let mainExecutorType: UInt64
   let poolExecutorTypes: Set<UInt64>
   /// The first word of the guard behind each checked continuation; 0 where it has no symbol.
@@ -64,7 +66,25 @@ struct ConcurrencySymbols {
   ]
 
   private static var wanted: [String] {
-    [prefix, mainExecutor, canary] + executorTypes + sleepPrefixes + localNames
+    [prefix, mainExecutor, canary] + executorTypes + sleepPrefixes + groupEndParts + localNames
+  }
+
+  private static let groupEndParts = [
+    "22awaitAllRemainingTasks", "23withDiscardingTaskGroup", "31withThrowingDiscardingTaskGroup",
+  ]
+
+  private static func isGroupEnd(_ name: String) -> Bool {
+    groupEndParts.contains { name.contains($0) } && !name.hasSuffix("Tu")
+  }
+
+  private static func code(
+    of symbols: [String: NamedSymbols.Symbol], where isWanted: (String) -> Bool
+  ) -> [Range<UInt64>] {
+    symbols.filter { $0.value.size > 0 && !$0.value.isThreadLocal && isWanted($0.key) }
+      .map { ($0.value.address, $0.value.address &+ min($0.value.size, 1 << 20)) }
+      .filter { $0.0 < $0.1 }
+      .map { $0.0..<$0.1 }
+      .sorted { $0.lowerBound < $1.lowerBound }
   }
 
   private static func isSleep(_ name: String) -> Bool {
@@ -92,10 +112,8 @@ struct ConcurrencySymbols {
       ["task_wait_throwing_resume_adapter", "task_future_wait_resume_adapter"].compactMap(pointer)
         + named("30task_group_wait_resume_adapter").map(\.address))
     ends = Set(named("completeTask").map(\.address))
-    sleeps = found.filter { Self.isSleep($0.key) && $0.value.size > 0 }
-      .map { $0.value.address..<$0.value.address &+ $0.value.size }
-      .filter { $0.lowerBound < $0.upperBound }
-      .sorted { $0.lowerBound < $1.lowerBound }
+    sleeps = Self.code(of: found, where: Self.isSleep)
+    groupEnds = Self.code(of: found, where: Self.isGroupEnd)
     mainExecutorType = found[Self.mainExecutor]?.address ?? 0
     poolExecutorTypes = Set(Self.executorTypes.compactMap { found[$0]?.address })
     canaryType = found[Self.canary]?.address ?? 0

@@ -14,6 +14,8 @@ final class PagedMemory {
   private let pages: UnsafeMutableRawBufferPointer
   private var tags: [UInt64]
   private var valid: [Int]
+  /// Part of each tag, above what a page's number can be.
+  private var generation: UInt64 = 1
 
   /// nil where there is no memory for the cache.
   init?(_ memory: any MemoryReader) {
@@ -28,7 +30,11 @@ final class PagedMemory {
 
   /// Everything is read anew from now on.
   func forget() {
-    for index in tags.indices { tags[index] = .max }
+    generation &+= 1
+    if generation >= 1 << 24 {
+      generation = 1
+      for index in tags.indices { tags[index] = .max }
+    }
   }
 
   func word(_ address: UInt64) -> UInt64? { load(address, as: UInt64.self) }
@@ -69,11 +75,14 @@ final class PagedMemory {
     let page = address / Self.pageSize
     let slot = Int(page % UInt64(Self.slots))
     let start = slot * Int(Self.pageSize)
-    if tags[slot] != page {
+    // No address of a process has more than 52 bits.
+    guard page < 1 << 40 else { return nil }
+    let tag = generation << 40 | page
+    if tags[slot] != tag {
       // The slot's part of the cache, which no one else has.
       let room = UnsafeMutableRawBufferPointer(rebasing: pages[start..<start + 4096])
       valid[slot] = min(4096, memory.read(page * Self.pageSize, into: room))
-      tags[slot] = page
+      tags[slot] = tag
     }
     guard within + size <= valid[slot] else { return nil }
     return pages.loadUnaligned(fromByteOffset: start + within, as: T.self)
