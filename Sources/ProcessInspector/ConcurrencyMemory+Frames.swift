@@ -11,53 +11,45 @@ extension ConcurrencyMemory {
     if task.isRunning { return [] }
     if symbols.unstarted.contains(task.resume) { return entries(of: task) }
     let first = symbols.adapters.contains(task.resume) ? [] : [task.resume]
-    return first + callers(task.context, after: first.first, most: most - 1)
+    return first + callers(task.context, after: first.first, most: most - 1).frames
   }
 
-  /// The async functions that called the one which a thread is in, outermost last; the thread's own
-  /// stack has those from there inwards.
-  func callers(of task: SwiftTask, onStack stack: StackCopy, most: Int = 256) -> [UInt64] {
+  /// The async functions that called the one which a task's thread is in, outermost last; the
+  /// thread's own stack has those from there inwards. May be empty.
+  ///
+  /// The context of an async function is the newest of its task's own allocations, but for what the
+  /// function itself allocated.
+  func callers(ofRunning task: SwiftTask, most: Int = 256) -> [UInt64] {
     pages.forget()
-    guard task.isRunning, let context = Self.asyncContext(in: stack) else { return [] }
-    return callers(context, after: nil, most: most)
-  }
-
-  /// An async function marks the frame pointer that it saves, and keeps its context beside it.
-  private static func asyncContext(in stack: StackCopy) -> UInt64? {
-    let mark: UInt64 = 1 << 60
-    let end = stack.base &+ UInt64(stack.bytes.count)
-    return stack.bytes.withUnsafeBytes { bytes in
-      var offset = 8
-      while offset + 8 <= bytes.count {
-        let word = bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
-        let frame = word & ~mark
-        if word & mark != 0, frame & 15 == 0,
-          frame > stack.base &+ UInt64(offset) && frame < end || frame == 0
-        {
-          let context = bytes.loadUnaligned(fromByteOffset: offset - 8, as: UInt64.self)
-          if context != 0, context & 15 == 0 { return context }
-        }
-        offset += 8
-      }
-      return nil
+    guard task.isRunning else { return [] }
+    var allocation = pages.word(task.address &+ 0x70) ?? 0
+    for _ in 0..<64 where allocation != 0 && allocation & 7 == 0 {
+      let (frames, isWhole) = callers(allocation &+ 0x10, after: nil, most: most)
+      if isWhole { return frames }
+      guard let previous = pages.word(allocation) else { break }
+      allocation = previous
     }
+    return []
   }
 
-  private func callers(_ first: UInt64, after: UInt64?, most: Int) -> [UInt64] {
+  private func callers(
+    _ first: UInt64, after: UInt64?, most: Int
+  ) -> (frames: [UInt64], isWhole: Bool) {
     var frames: [UInt64] = []
     var context = first
     var previous = after
     var seen: Set<UInt64> = []
     while frames.count < most, context != 0, context & 7 == 0, seen.insert(context).inserted {
       guard let parent = pages.word(context), let resume = pages.word(context &+ 8),
-        isCode(resume), !symbols.ends.contains(resume)
+        isCode(resume)
       else { break }
+      if symbols.ends.contains(resume) { return (frames, true) }
       // A wait for a continuation names the code that goes on twice.
       if resume != previous, !symbols.adapters.contains(resume) { frames.append(resume) }
       previous = resume
       context = parent
     }
-    return frames
+    return (frames, false)
   }
 
   /// The functions that a task which has not run yet begins with, the program's own first.
@@ -90,15 +82,16 @@ extension ConcurrencyMemory {
     return isCode(code) ? code : nil
   }
 
-  /// The stack of a suspended task with names: as a thread's, though no thread has it.
+  /// The stack of a suspended task with names: as a thread's, though no thread has it. Of a running
+  /// one what called its thread's part.
   ///
   /// The debug information of an async function gives the code after an await the await's line, so
   /// addresses are taken as they are, not as return addresses.
   func stack(of task: SwiftTask, _ symbolizer: Symbolizer) -> [Frame] {
-    Self.named(frames(of: task), symbolizer)
+    Self.named(task.isRunning ? callers(ofRunning: task) : frames(of: task), symbolizer)
   }
 
-  /// Names for addresses of `frames(of:)` and `callers(of:onStack:)`.
+  /// Names for addresses of `frames(of:)` and `callers(ofRunning:)`.
   static func named(_ addresses: [UInt64], _ symbolizer: Symbolizer) -> [Frame] {
     var frames: [Frame] = []
     for address in addresses {
