@@ -52,7 +52,6 @@ extension ConcurrencyMemory {
     var result = Tasks()
     result.isCut = !space.search(for: symbols.taskType, or: canary, deadline: deadline) {
       address, isTask in
-      guard !pages.holds(address) else { return }
       if isTask { candidates.append(address) } else { canaries.append(address) }
     }
     for address in candidates {

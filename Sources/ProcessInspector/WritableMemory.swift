@@ -33,7 +33,6 @@ struct WritableMemory {
   ) -> Bool {
     guard let buffer = PagedMemory.map(Self.chunk) else { return false }
     defer { PagedMemory.unmap(buffer) }
-    let own = PagedMemory.range(of: buffer)
     let pagemap = openPagemap()
     defer { if pagemap >= 0 { close(pagemap) } }
     var isComplete = true
@@ -46,17 +45,15 @@ struct WritableMemory {
         if end < mapping.end { isComplete = false }
         runs = [mapping.start..<end]
       }
+      if hck_monotonic_ns() > deadline { return false }
       for run in runs {
         var at = run.lowerBound
         while at < run.upperBound {
           if hck_monotonic_ns() > deadline { return false }
           let size = Int(min(UInt64(Self.chunk), run.upperBound - at))
-          // This process's own copy of what is being searched is no find.
-          if !own.overlaps(at..<at + UInt64(size)) {
-            let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<size])
-            let got = min(size, memory.read(at, into: room))
-            Self.search(room[..<got], at: at, first, second, found)
-          }
+          let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<size])
+          let got = min(size, memory.read(at, into: room))
+          Self.search(room[..<got], at: at, first, second, found)
           at += UInt64(size)
         }
       }
