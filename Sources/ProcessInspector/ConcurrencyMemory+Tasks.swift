@@ -112,7 +112,10 @@ extension ConcurrencyMemory {
     task.name = name(of: address)
     if !isRunning {
       task.wait = wait(of: address, status)
-      if case .continuation = task.wait { task.isSleeping = symbols.sleeps.holds(resume) }
+      if case .continuation = task.wait {
+        task.isSleeping = symbols.sleeps.holds(resume)
+        if symbols.nameless.holds(resume) { task.wait = .unknown }
+      }
       if case .taskGroup = task.wait { task.waitsForAllChildren = waitsForAll(task) }
       task.isHelper = task.isUnstarted && task.wait == .none && isSleepHelper(context)
     }
@@ -180,7 +183,7 @@ extension ConcurrencyMemory {
   /// The task that `Task.sleep` wakes itself with has its code in the runtime.
   private func isSleepHelper(_ context: UInt64) -> Bool {
     guard let entry = pages.word(context &- 0x18) else { return false }
-    return symbols.sleeps.holds(entry)
+    return symbols.sleeps.holds(entry) || symbols.nameless.holds(entry)
   }
 
   /// Notes with each waiting task the checked continuation that somebody still holds.

@@ -12,6 +12,9 @@ struct ConcurrencySymbols {
   let ends: Set<UInt64>
   /// The code of `Task.sleep` and of clocks' sleeps, ascending.
   let sleeps: [Range<UInt64>]
+  /// The runtime's own code, where it was stripped of the names of its inner functions: what waits in
+  /// there may sleep or not. Ascending.
+  let nameless: [Range<UInt64>]
   /// The code that waits for all children of a group, ascending.
   let groupEnds: [Range<UInt64>]
   let mainExecutorType: UInt64
@@ -38,12 +41,17 @@ struct ConcurrencySymbols {
 
   init?(_ images: ImageMap, executable: String, _ pages: PagedMemory) {
     let libraries = images.images { $0.hasPrefix("libswift_Concurrency.so") }
-    let programs = images.images { _ in true }.filter { $0.path == executable }
+    let programs = images.images { _ in true }.filter {
+      $0.path == executable || $0.path + " (deleted)" == executable
+    }
     let finder = NamedSymbols(images: images)
     for image in libraries + programs.prefix(1) {
       let found = finder.find(in: image, containing: Self.wanted)
       guard found[Self.prefix + "asyncTaskMetadata"] != nil else { continue }
-      self.init(found, finder.threadLocals(of: image), pages)
+      let code = images.mappings.filter {
+        $0.isExecutable && $0.path == image.path && $0.start >= image.start && $0.end <= image.end
+      }
+      self.init(found, code.map { $0.start..<$0.end }, finder.threadLocals(of: image), pages)
       return
     }
     return nil
@@ -92,8 +100,8 @@ struct ConcurrencySymbols {
   }
 
   private init?(
-    _ found: [String: NamedSymbols.Symbol], _ locals: NamedSymbols.ThreadLocals?,
-    _ pages: PagedMemory
+    _ found: [String: NamedSymbols.Symbol], _ code: [Range<UInt64>],
+    _ locals: NamedSymbols.ThreadLocals?, _ pages: PagedMemory
   ) {
     func pointer(_ name: String) -> UInt64? {
       found[Self.prefix + name].flatMap { pages.word($0.address) }
@@ -113,6 +121,8 @@ struct ConcurrencySymbols {
         + named("30task_group_wait_resume_adapter").map(\.address))
     ends = Set(named("completeTask").map(\.address))
     sleeps = Self.code(of: found, where: Self.isSleep)
+    let hasLocalNames = found.keys.contains { Self.isSleep($0) && $0.hasSuffix("TY0_") }
+    nameless = hasLocalNames ? [] : code
     groupEnds = Self.code(of: found, where: Self.isGroupEnd)
     mainExecutorType = found[Self.mainExecutor]?.address ?? 0
     poolExecutorTypes = Set(Self.executorTypes.compactMap { found[$0]?.address })

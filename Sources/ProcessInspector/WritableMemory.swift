@@ -16,13 +16,18 @@ struct WritableMemory {
   /// Without the kernel's word on pages: no more than this of one mapping.
   private static let blindLimit: UInt64 = 1 << 28
 
+  /// A sanitizer's tables, of many terabytes; to ask about their pages alone takes seconds.
+  private static let largest: UInt64 = 1 << 40
+
   /// Heaps and what else has no file; no shared memory, no first thread's stack.
   init(files: ProcessFiles, memory: any MemoryReader, mappings: [Mapping]) {
     pid = files.pid
     self.memory = memory
+    // Small ones first: they are all done when the time is over.
     self.mappings = mappings.filter {
-      $0.isWritable && ($0.path.isEmpty || $0.path == "[heap]" || $0.path.hasPrefix("[anon:"))
-    }
+      $0.isWritable && $0.end - $0.start < Self.largest
+        && ($0.path.isEmpty || $0.path == "[heap]" || $0.path.hasPrefix("[anon:"))
+    }.sorted { ($0.end - $0.start, $0.start) < ($1.end - $1.start, $1.start) }
   }
 
   /// Calls `found` with each address, a multiple of 16, that holds one of two words; false when

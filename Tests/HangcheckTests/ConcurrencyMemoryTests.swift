@@ -167,6 +167,36 @@ struct ConcurrencyMemoryTests {
     #expect(program.memory.tasks(milliseconds: 0).isCut)
   }
 
+  @Test("a runtime without its inner names: who sleeps is not known, and not guessed")
+  func stripped() throws {
+    let whole = try TaskProgram("actors", .release)
+    let runtime = try #require(whole.runtime)
+    let folder = try Scratch()
+    let result = try Run.program(
+      "/usr/bin/env", ["strip", runtime, "-o", folder.path + "/libswift_Concurrency.so"])
+    #expect(result.status == 0, "\(result.errors)")
+    let others = runtime.split(separator: "/").dropLast().map { "/" + $0 }.joined()
+    let libraries = folder.path + ":" + others
+
+    let program = try TaskProgram("waits", .release, libraries: libraries)
+    #expect(program.runtime?.hasPrefix(folder.path) == true)
+    let picture = try program.picture { $0.stand(["cycle-1", "cycle-2", "unsafe", "all-awaits"]) }
+    for name in ["sleeps", "all-sleeps", "next-sleeps"] {
+      #expect(picture.need(of: try picture.named(name)) == .unknown)
+    }
+    guard case .resumption = picture.need(of: try picture.named("unsafe")) else {
+      Issue.record("\(try picture.named("unsafe"))")
+      return
+    }
+    #expect(picture.pools == nil)
+    #expect(picture.tasks.allSatisfy { $0.name != nil || $0.kind == .asyncLet })
+    // Threads' own words are where they were.
+    let actors = try TaskProgram("actors", .release, libraries: libraries)
+    let owner = TaskProgram.number("owner")
+    let other = try actors.picture { $0.running[owner]?.task != nil && $0.stand(["waiter-1"]) }
+    #expect(other.running[owner]?.task == (try other.named("owner").address))
+  }
+
   @Test("a program without tasks has nothing to read")
   func none() throws {
     let sleeper = try Run("/bin/sleep", ["100"])

@@ -13,8 +13,10 @@ final class TaskProgram {
   let memory: ConcurrencyMemory
   private let files: ProcessFiles
 
-  init(_ scenario: String, _ build: Build) throws {
-    run = try Run(try Self.path(build), [scenario])
+  /// `libraries`: a folder whose libraries come before the toolchain's.
+  init(_ scenario: String, _ build: Build, libraries: String? = nil) throws {
+    let environment = libraries.map { ["LD_LIBRARY_PATH": Optional($0)] } ?? [:]
+    run = try Run(try Self.path(build), [scenario], environment: environment)
     try run.wait(for: "ready\n")
     let pid = ProcessID(run.pid)
     files = ProcessFiles(pid)
@@ -85,6 +87,11 @@ final class TaskProgram {
         monotonicNow() < limit, "\(seen.joined(separator: "\n"))", sourceLocation: location)
       usleep(10_000)
     }
+  }
+
+  /// Where the program's Swift Concurrency lies.
+  var runtime: String? {
+    files.mappings().first { $0.path.hasSuffix("/libswift_Concurrency.so") }?.path
   }
 
   func symbolizer() -> Symbolizer {
