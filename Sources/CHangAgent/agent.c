@@ -1,6 +1,6 @@
 // The agent's entry into a process: the real functions, the constructor, and the environment that
 // it takes away.
-#include "include/hck_real.h"
+#include "include/hck_misuse.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -115,5 +115,11 @@ __attribute__((constructor)) static void begin(void) {
     resolve();
     hck_agent_begin();
   }
+  errno = error;
+}
+
+__attribute__((destructor)) static void end(void) {
+  int error = errno;
+  if (hck_socket_name) { hck_agent_end(); }
   errno = error;
 }

@@ -112,7 +112,8 @@ func checkUnlock(
 }
 
 /// Before a mutex is initialised its memory may be anything. Only where another thread that lives is
-/// on record to hold it, and the memory says so too, is it a lock.
+/// on record to hold it, and the memory says so too, is it a lock. Where that is the same thread, the
+/// memory was given up with the lock held in it.
 @inline(__always) func checkInit(_ mutex: UnsafeRawPointer, _ frame: UnsafeRawPointer) {
   if mutexOwner(mutex) != 0, isLocked(mutex) { initOverHeld(mutex, frame) }
 }
@@ -120,8 +121,7 @@ func checkUnlock(
 @inline(never) private func initOverHeld(_ mutex: UnsafeRawPointer, _ frame: UnsafeRawPointer) {
   let owner = mutexOwner(mutex)
   let word = mutexWord(mutex)
-  guard let arena = hck_arena_get(), owner != hck_slot_of_thread()?.pointee.tid,
-    let holder = findHolder(word, tid: owner, arena),
+  guard let arena = hck_arena_get(), let holder = findHolder(word, tid: owner, arena),
     hck_load32(&holder.slot.pointee.state) == HCK_SLOT_LIVE.rawValue
   else { return }
   raise(HCK_ALARM_INIT_HELD, word, owner: owner, holder, frame)
@@ -208,9 +208,8 @@ private func readers(_ lock: UnsafeRawPointer) -> UInt32 {
   let word = readWriteWord(lock)
   let owner = writer(lock)
   guard let holder = findHolder(word, tid: owner, isShared: owner == 0, arena) else { return }
-  let isOwn = holder.slot == hck_slot_of_thread()
   if kind == HCK_ALARM_INIT_HELD,
-    isOwn || hck_load32(&holder.slot.pointee.state) != HCK_SLOT_LIVE.rawValue
+    hck_load32(&holder.slot.pointee.state) != HCK_SLOT_LIVE.rawValue
   {
     return
   }

@@ -52,8 +52,10 @@ public typealias Time = UnsafePointer<timespec>
 }
 
 @c(pthread_mutex_unlock) public func mutexUnlock(_ mutex: Mutex) -> Int32 {
-  if let slot = hck_slot_of_thread(), !released(slot, mutexWord(mutex)) {
-    releasedElsewhere(mutex, slot, hck_frame())
+  if let slot = hck_slot_of_thread() {
+    if !released(slot, mutexWord(mutex)) { releasedElsewhere(mutex, slot, hck_frame()) }
+  } else {
+    releasedUnheard(mutex, hck_frame())
   }
   return hck_real_pthread_mutex_unlock(mutex)
 }
@@ -87,6 +89,15 @@ public typealias Time = UnsafePointer<timespec>
   forget(mutexWord(mutex), in: arena, tid: owner)
 }
 
+/// The first that a thread does is to unlock. In a child that was just forked it is a fork handler
+/// that does, of which nothing is on record.
+@inline(never) private func releasedUnheard(
+  _ mutex: UnsafeMutableRawPointer, _ frame: UnsafeRawPointer
+) {
+  guard hck_arena_get() != nil, hck_closed() == 0, let slot = currentSlot() else { return }
+  releasedElsewhere(mutex, slot, frame)
+}
+
 @c(mtx_lock) public func c11Lock(_ mutex: C11Mutex) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_mtx_lock(mutex) }
   let before = beginWait(slot, mutexWord(mutex))
@@ -110,8 +121,10 @@ public typealias Time = UnsafePointer<timespec>
 }
 
 @c(mtx_unlock) public func c11Unlock(_ mutex: C11Mutex) -> Int32 {
-  if let slot = hck_slot_of_thread(), !released(slot, mutexWord(mutex)) {
-    releasedElsewhere(mutex, slot, hck_frame())
+  if let slot = hck_slot_of_thread() {
+    if !released(slot, mutexWord(mutex)) { releasedElsewhere(mutex, slot, hck_frame()) }
+  } else {
+    releasedUnheard(mutex, hck_frame())
   }
   return hck_real_mtx_unlock(mutex)
 }

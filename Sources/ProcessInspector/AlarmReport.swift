@@ -39,6 +39,7 @@ struct AlarmReport {
     self.outer = outer
   }
 
+  /// An alarm of the program's end has been confirmed before.
   mutating func add(_ alarm: RecordedAlarm) {
     let thread = thread(of: alarm)
     let site = stack(alarm.site, of: thread)
@@ -61,7 +62,9 @@ struct AlarmReport {
     case .foreignUnlock, .destroyHeld, .initHeld, .freedHeld:
       let tid = KernelThreadID(Int32(truncatingIfNeeded: alarm.other))
       misuse.owner = alarm.other == 0 ? nil : thread == self.thread(tid) ? thread : self.thread(tid)
-    case .exitHeld, .writeTwice, .identityChanged: misuse.owner = thread
+    case .exitHeld:
+      misuse.thread = self.thread(KernelThreadID(Int32(truncatingIfNeeded: alarm.other)))
+    case .writeTwice, .identityChanged: misuse.owner = thread
     case .conditionWithoutMutex, .conditionTwoMutexes:
       misuse.mutex = resource(ResourceKey(address: alarm.other, kind: HCK_MUTEX.rawValue))
     default: misuse.count = alarm.other
@@ -71,6 +74,9 @@ struct AlarmReport {
       misuse.otherSite =
         threads.first { $0.id == owner }?.holds.first { $0.resource == misuse.resource }?.stack
         ?? []
+    }
+    if misuse.site.isEmpty, alarm.record == nil {
+      misuse.site = threads.first { $0.id == misuse.thread }?.stack ?? []
     }
     if rule == .conditionTwoMutexes, let other = otherWaiter(alarm) {
       misuse.owner = other.id
@@ -218,11 +224,18 @@ struct AlarmReport {
   }
 
   private func stack(_ site: RecordedSite?, of id: ThreadID?) -> [Frame] {
-    guard site != nil else { return [] }
+    guard let site else { return [] }
     let tid = look.threads.first { $0.id == id }?.tid
     let captured = tid.flatMap { stacks[$0] }
     let live = captured.flatMap { assembler.unwinder?.unwind($0.registers, stack: [$0.stack]) }
-    return assembler.acquisition(site, live: live?.frames ?? [])
+    let frames = live?.frames ?? []
+    // The call that raised it goes on: its caller's frame begins where that call's ends.
+    if let index = frames.firstIndex(where: { $0.pc == site.returnAddress }), index > 0,
+      frames[index - 1].cfa == site.stackPointer
+    {
+      return assembler.symbolizer.frames(for: Array(frames[index...]))
+    }
+    return assembler.acquisition(site, live: frames)
   }
 }
 
@@ -253,6 +266,7 @@ extension Misuse.Rule {
         $0.elementsEqual("leaked".utf8)
       }
       self = isLeak ? .continuationLeaked : .continuationResumedTwice
+    case HCK_ALARM_AT_EXIT.rawValue: self = .unbalancedAtExit
     case HCK_ALARM_FORKED_HELD.rawValue: self = .forkedHeld
     case HCK_ALARM_IDENTITY_CHANGED.rawValue: self = .identityChanged
     default: return nil
