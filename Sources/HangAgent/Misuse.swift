@@ -7,8 +7,9 @@
 public import CHangAgent
 public import CHangcheck
 
-@inline(__always) var EBUSY: Int32 { 16 }
-@inline(__always) var EDEADLK: Int32 { 35 }
+// errno values, which Embedded Swift does not import.
+@inline(__always) var busyError: Int32 { 16 }
+@inline(__always) var deadlockError: Int32 { 35 }
 
 @inline(__always) func mutexOwner(_ mutex: UnsafeRawPointer) -> UInt32 {
   mutex.load(fromByteOffset: hck_mutex_owner_offset(), as: UInt32.self)

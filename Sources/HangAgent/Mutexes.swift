@@ -72,7 +72,7 @@ public typealias Time = UnsafePointer<timespec>
 @c(pthread_mutex_destroy) public func mutexDestroy(_ mutex: Mutex) -> Int32 {
   let result = hck_real_pthread_mutex_destroy(mutex)
   if result == 0, let slot = hck_slot_of_thread() { released(slot, mutexWord(mutex)) }
-  if result == EBUSY { destroyedBusy(mutex, hck_frame()) }
+  if result == busyError { destroyedBusy(mutex, hck_frame()) }
   return result
 }
 

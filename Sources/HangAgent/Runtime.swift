@@ -66,7 +66,7 @@ private func ownEntry(_ slot: Slot, _ word: ResourceWord) -> UnsafePointer<hck_e
 ) {
   guard let slot = hck_slot_of_thread() else { return }
   // A once that the thread itself is in was told when it came back to it.
-  if error == EDEADLK, ownEntry(slot, slot.pointee.wait) == nil {
+  if error == deadlockError, ownEntry(slot, slot.pointee.wait) == nil {
     raise(HCK_ALARM_FUTEX_DEADLOCK, slot.pointee.wait, waits: true, frame)
   }
   endWait(slot, before)

@@ -24,6 +24,7 @@ package final class OwnProcess {
     watch = DeadlockWatch(pid: pid, arena: arena)
     lockUse = LockUseWatch(arena: arena, files: files, memory: memory)
     observer = KernelThreadID(Int32(bitPattern: hck_gettid()))
+    watch.ignored = [observer]
   }
 
   /// Loads what unwinding needs, while nobody hangs inside the loader's lock.
@@ -52,12 +53,12 @@ package final class OwnProcess {
     // All deadlocks of one tick come from the same look.
     guard let look = confirmed.first?.look ?? (unsettled.isEmpty ? nil : watch.wholeLook(now: now))
     else { return nil }
-    let alive = look.threads.filter { $0.isAlive && $0.tid != observer }.map(\.tid)
+    let alive = look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid)
     let stacks = captureStacks(alive, look)
     let assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true)
     var alarms = AlarmReport(
       look: look, assembler: assembler, memory: memory, stacks: stacks,
-      threads: assembler.threads(look, stacks: stacks).filter { $0.tid != observer.rawValue },
+      threads: assembler.threads(look, stacks: stacks),
       resources: assembler.resources(look))
     for alarm in unsettled { alarms.add(alarm) }
     for (deadlock, _) in alarms.deadlocks { watch.markTold(deadlock, look) }
@@ -95,7 +96,7 @@ package final class OwnProcess {
     let sleepers = sleeping.sleepers(among: alive)
     var stacks = capture.capture(alive.filter { sleepers[$0] == nil }, files: files)
     for thread in look.threads
-    where thread.isAlive && thread.tid != observer && stacks[thread.tid] == nil {
+    where thread.isAlive && thread.kind == .thread && stacks[thread.tid] == nil {
       stacks[thread.tid] =
         stackFromWait(thread, look) ?? stackFromAlarm(thread) ?? sleeping.capture(thread.tid)
     }

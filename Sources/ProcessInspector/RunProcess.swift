@@ -93,7 +93,7 @@ final class RunProcess {
   }
 
   func capturedStacks(_ look: Look) -> [KernelThreadID: CapturedThread] {
-    capture.capture(look.threads.filter(\.isAlive).map(\.tid), memory: memory)
+    capture.capture(look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid), memory: memory)
   }
 
   func picture(
@@ -102,7 +102,7 @@ final class RunProcess {
   ) -> Picture {
     let threads = assembler.threads(look, stacks: stacks)
     var limits = assembler.limits
-    let missing = look.threads.count(where: \.isAlive) - stacks.count
+    let missing = look.threads.count { $0.isAlive && $0.kind == .thread } - stacks.count
     if !alive {
       limits.append("the process is gone: where its threads stood cannot be read any more")
     } else if let refusal = capture.refusal, missing > 0 {
