@@ -74,8 +74,10 @@ private func ownEntry(_ slot: Slot, _ word: ResourceWord) -> UnsafePointer<hck_e
 
 // MARK: - Continuations
 
+/// A leak is no trap; but the stack by which its last owner went away is all that there is to know,
+/// and it is whole only while the thread stands.
 @c(hck_continuation_misused) public func continuationMisused(
-  _ text: UnsafePointer<CChar>, _ traps: Int32, _ frame: UnsafeRawPointer
+  _ text: UnsafePointer<CChar>, _ frame: UnsafeRawPointer
 ) {
-  raise(HCK_ALARM_CONTINUATION, 0, waits: traps != 0, text: text, frame)
+  raise(HCK_ALARM_CONTINUATION, 0, waits: true, text: text, frame)
 }

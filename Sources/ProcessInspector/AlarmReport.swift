@@ -82,7 +82,51 @@ struct AlarmReport {
       misuse.owner = other.id
       misuse.otherSite = other.stack
     }
+    misuse.uses = uses(of: alarm)
     misuses.append(misuse)
+  }
+
+  private static let mostUses = 5
+
+  /// What else was done to it, from the tallies: what takes comes first, the making last.
+  private mutating func uses(of alarm: RecordedAlarm) -> [Misuse.Use] {
+    guard alarm.key.address != 0 else { return [] }
+    var found: [(use: Misuse.Use, site: RecordedSite?)] = []
+    for tally in assembler.arena.tallies(of: alarm.key) {
+      guard let operation = operation(tally), tally.site != nil,
+        tally.site?.returnAddress != alarm.site?.returnAddress
+      else { continue }
+      let id = tally.tid.map { self.thread($0, name: tally.threadName) }
+      found.append(
+        (
+          Misuse.Use(operation: operation, thread: id, count: tally.count, stack: []), tally.site
+        ))
+    }
+    found.sort {
+      let (a, b) = ($0.use, $1.use)
+      return (a.operation.rawValue, b.count) < (b.operation.rawValue, a.count)
+    }
+    return found.prefix(Self.mostUses).compactMap { use, site in
+      var use = use
+      use.stack = stack(site, of: use.thread)
+      // Where a wrapper made it, which kept no frame pointer, is no news.
+      return use.operation == .made && use.stack.allSatisfy(\.runtime) ? nil : use
+    }
+  }
+
+  private func operation(_ tally: RecordedTally) -> Misuse.Use.Operation? {
+    switch (tally.operation, tally.key.kind) {
+    case (.create, _): .made
+    case (.notify, _): .notified
+    case (.takeByBlock, _): .enteredByBlock
+    case (.giveByBlock, _): nil
+    case (.take, HCK_GROUP.rawValue): .entered
+    case (.give, HCK_GROUP.rawValue): .left
+    case (.take, HCK_QUEUE.rawValue): .suspended
+    case (.give, HCK_QUEUE.rawValue): .resumed
+    case (.take, _): .waited
+    case (.give, _): .signalled
+    }
   }
 
   /// Who waits on the same condition with another mutex.
@@ -191,7 +235,7 @@ struct AlarmReport {
   }
 
   /// The thread of an id that the process wrote; one that has ended is added.
-  private mutating func thread(_ inner: KernelThreadID) -> ThreadID {
+  private mutating func thread(_ inner: KernelThreadID, name: String? = nil) -> ThreadID {
     let tid = outer.isEmpty ? inner : outer[inner] ?? KernelThreadID(-inner.rawValue)
     if let known = look.threads.first(where: { $0.tid == tid && $0.isAlive })
       ?? look.threads.first(where: { $0.tid == tid }),
@@ -206,7 +250,7 @@ struct AlarmReport {
       Thread(
         id: id, tid: tid.rawValue,
         pid: assembler.isRoot ? nil : assembler.files.pid.rawValue,
-        name: assembler.files.name(tid), state: .idle))
+        name: name ?? assembler.files.name(tid), state: .idle))
     return id
   }
 

@@ -93,7 +93,8 @@ final class RunProcess {
   }
 
   func capturedStacks(_ look: Look) -> [KernelThreadID: CapturedThread] {
-    capture.capture(look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid), memory: memory)
+    capture.capture(
+      look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid), memory: memory)
   }
 
   func picture(

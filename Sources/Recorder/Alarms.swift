@@ -45,7 +45,11 @@ public func raise(
   let error = hck_errno()
   defer { hck_set_errno(error) }
   let tid = slot?.pointee.tid ?? hck_gettid()
-  guard isNews(alarmKey(kind, word, site.pointee, tid: waits ? tid : 0), in: arena) else { return }
+  // One that traps stops each thread that comes there.
+  let isOfThread = waits && kind != HCK_ALARM_CONTINUATION
+  guard isNews(alarmKey(kind, word, site.pointee, tid: isOfThread ? tid : 0), in: arena) else {
+    return
+  }
   guard let alarm = freeAlarm(arena) else {
     hck_count64(&arena.pointee.unrecorded)
     return

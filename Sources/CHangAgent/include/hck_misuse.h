@@ -43,7 +43,7 @@ void hck_futex_end(const void *_Nonnull word, uint64_t before, int error, const 
 void hck_agent_end(void);
 HCK_INLINE uint32_t hck_process_id(void) { return (uint32_t)getpid(); }
 
-// What the Swift runtime says of a continuation. `traps`: the program ends next.
-void hck_continuation_misused(const char *_Nonnull text, int traps, const void *_Nonnull frame);
+// What the Swift runtime says of a continuation.
+void hck_continuation_misused(const char *_Nonnull text, const void *_Nonnull frame);
 
 #endif
