@@ -76,7 +76,7 @@ static void (*real_report_error)(uint32_t, const char *);
 void swift_reportError(uint32_t flags, const char *message) {
   REAL(real_report_error, "swift_reportError", "libswiftCore.so")
   if (message && strncmp(message, misuse, MISUSE_LENGTH) == 0) {
-    hck_continuation_misused(message, 0, __builtin_frame_address(0));
+    hck_continuation_misused(message, __builtin_frame_address(0));
   }
   if (real) { real(flags, message); }
 }
@@ -102,7 +102,7 @@ static __attribute__((noinline)) void look_at_message(uint64_t count_and_flags, 
   if (length >= sizeof text) { length = sizeof text - 1; }
   memcpy(text, bytes, length);
   text[length] = 0;
-  hck_continuation_misused(text, 1, frame);
+  hck_continuation_misused(text, frame);
 }
 
 __attribute__((swiftcall)) void hck_assertion_failure(ASSERTION_PARAMETERS) __asm__(ASSERTION);

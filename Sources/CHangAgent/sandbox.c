@@ -9,8 +9,7 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
-// <unistd.h> and <sys/prctl.h> declare what follows with an ellipsis.
-extern int getpid(void);
+// <sys/prctl.h> declares what follows with an ellipsis.
 #define SET_SECCOMP 22
 
 static long (*real_syscall)(long, long, long, long, long, long, long);

@@ -7,8 +7,9 @@
 public import CHangAgent
 public import CHangcheck
 
-@inline(__always) var EBUSY: Int32 { 16 }
-@inline(__always) var EDEADLK: Int32 { 35 }
+// errno values, which Embedded Swift does not import.
+@inline(__always) var busyError: Int32 { 16 }
+@inline(__always) var deadlockError: Int32 { 35 }
 
 @inline(__always) func mutexOwner(_ mutex: UnsafeRawPointer) -> UInt32 {
   mutex.load(fromByteOffset: hck_mutex_owner_offset(), as: UInt32.self)
@@ -112,7 +113,8 @@ func checkUnlock(
 }
 
 /// Before a mutex is initialised its memory may be anything. Only where another thread that lives is
-/// on record to hold it, and the memory says so too, is it a lock.
+/// on record to hold it, and the memory says so too, is it a lock. Where that is the same thread, the
+/// memory was given up with the lock held in it.
 @inline(__always) func checkInit(_ mutex: UnsafeRawPointer, _ frame: UnsafeRawPointer) {
   if mutexOwner(mutex) != 0, isLocked(mutex) { initOverHeld(mutex, frame) }
 }
@@ -120,8 +122,7 @@ func checkUnlock(
 @inline(never) private func initOverHeld(_ mutex: UnsafeRawPointer, _ frame: UnsafeRawPointer) {
   let owner = mutexOwner(mutex)
   let word = mutexWord(mutex)
-  guard let arena = hck_arena_get(), owner != hck_slot_of_thread()?.pointee.tid,
-    let holder = findHolder(word, tid: owner, arena),
+  guard let arena = hck_arena_get(), let holder = findHolder(word, tid: owner, arena),
     hck_load32(&holder.slot.pointee.state) == HCK_SLOT_LIVE.rawValue
   else { return }
   raise(HCK_ALARM_INIT_HELD, word, owner: owner, holder, frame)
@@ -208,9 +209,8 @@ private func readers(_ lock: UnsafeRawPointer) -> UInt32 {
   let word = readWriteWord(lock)
   let owner = writer(lock)
   guard let holder = findHolder(word, tid: owner, isShared: owner == 0, arena) else { return }
-  let isOwn = holder.slot == hck_slot_of_thread()
   if kind == HCK_ALARM_INIT_HELD,
-    isOwn || hck_load32(&holder.slot.pointee.state) != HCK_SLOT_LIVE.rawValue
+    hck_load32(&holder.slot.pointee.state) != HCK_SLOT_LIVE.rawValue
   {
     return
   }

@@ -52,8 +52,10 @@ public typealias Time = UnsafePointer<timespec>
 }
 
 @c(pthread_mutex_unlock) public func mutexUnlock(_ mutex: Mutex) -> Int32 {
-  if let slot = hck_slot_of_thread(), !released(slot, mutexWord(mutex)) {
-    releasedElsewhere(mutex, slot, hck_frame())
+  if let slot = hck_slot_of_thread() {
+    if !released(slot, mutexWord(mutex)) { releasedElsewhere(mutex, slot, hck_frame()) }
+  } else {
+    releasedUnheard(mutex, hck_frame())
   }
   return hck_real_pthread_mutex_unlock(mutex)
 }
@@ -70,7 +72,7 @@ public typealias Time = UnsafePointer<timespec>
 @c(pthread_mutex_destroy) public func mutexDestroy(_ mutex: Mutex) -> Int32 {
   let result = hck_real_pthread_mutex_destroy(mutex)
   if result == 0, let slot = hck_slot_of_thread() { released(slot, mutexWord(mutex)) }
-  if result == EBUSY { destroyedBusy(mutex, hck_frame()) }
+  if result == busyError { destroyedBusy(mutex, hck_frame()) }
   return result
 }
 
@@ -85,6 +87,15 @@ public typealias Time = UnsafePointer<timespec>
   guard owner != 0, owner != slot.pointee.tid else { return }
   hck_store32(&arena.pointee.handed_over, 1)
   forget(mutexWord(mutex), in: arena, tid: owner)
+}
+
+/// The first that a thread does is to unlock. In a child that was just forked it is a fork handler
+/// that does, of which nothing is on record.
+@inline(never) private func releasedUnheard(
+  _ mutex: UnsafeMutableRawPointer, _ frame: UnsafeRawPointer
+) {
+  guard hck_arena_get() != nil, hck_closed() == 0, let slot = currentSlot() else { return }
+  releasedElsewhere(mutex, slot, frame)
 }
 
 @c(mtx_lock) public func c11Lock(_ mutex: C11Mutex) -> Int32 {
@@ -110,8 +121,10 @@ public typealias Time = UnsafePointer<timespec>
 }
 
 @c(mtx_unlock) public func c11Unlock(_ mutex: C11Mutex) -> Int32 {
-  if let slot = hck_slot_of_thread(), !released(slot, mutexWord(mutex)) {
-    releasedElsewhere(mutex, slot, hck_frame())
+  if let slot = hck_slot_of_thread() {
+    if !released(slot, mutexWord(mutex)) { releasedElsewhere(mutex, slot, hck_frame()) }
+  } else {
+    releasedUnheard(mutex, hck_frame())
   }
   return hck_real_mtx_unlock(mutex)
 }

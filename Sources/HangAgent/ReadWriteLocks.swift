@@ -14,7 +14,7 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   let before = beginWait(slot, readWriteWord(lock) | sharedBit)
   let result = hck_real_pthread_rwlock_rdlock(lock)
   endWait(slot, before)
-  if result == EDEADLK { refusedLock(slot, readWriteWord(lock), hck_frame()) }
+  if result == deadlockError { refusedLock(slot, readWriteWord(lock), hck_frame()) }
   return result == 0 ? acquired(slot, readWriteWord(lock) | sharedBit, hck_frame(), result) : result
 }
 
@@ -53,7 +53,7 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   let before = beginWait(slot, readWriteWord(lock))
   let result = hck_real_pthread_rwlock_wrlock(lock)
   endWait(slot, before)
-  if result == EDEADLK { refusedLock(slot, readWriteWord(lock), hck_frame()) }
+  if result == deadlockError { refusedLock(slot, readWriteWord(lock), hck_frame()) }
   return result == 0 ? acquired(slot, readWriteWord(lock), hck_frame(), result) : result
 }
 

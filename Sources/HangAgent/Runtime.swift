@@ -66,7 +66,7 @@ private func ownEntry(_ slot: Slot, _ word: ResourceWord) -> UnsafePointer<hck_e
 ) {
   guard let slot = hck_slot_of_thread() else { return }
   // A once that the thread itself is in was told when it came back to it.
-  if error == EDEADLK, ownEntry(slot, slot.pointee.wait) == nil {
+  if error == deadlockError, ownEntry(slot, slot.pointee.wait) == nil {
     raise(HCK_ALARM_FUTEX_DEADLOCK, slot.pointee.wait, waits: true, frame)
   }
   endWait(slot, before)
@@ -74,8 +74,10 @@ private func ownEntry(_ slot: Slot, _ word: ResourceWord) -> UnsafePointer<hck_e
 
 // MARK: - Continuations
 
+/// A leak is no trap; but the stack by which its last owner went away is all that there is to know,
+/// and it is whole only while the thread stands.
 @c(hck_continuation_misused) public func continuationMisused(
-  _ text: UnsafePointer<CChar>, _ traps: Int32, _ frame: UnsafeRawPointer
+  _ text: UnsafePointer<CChar>, _ frame: UnsafeRawPointer
 ) {
-  raise(HCK_ALARM_CONTINUATION, 0, waits: traps != 0, text: text, frame)
+  raise(HCK_ALARM_CONTINUATION, 0, waits: true, text: text, frame)
 }

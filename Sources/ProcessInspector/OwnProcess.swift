@@ -8,6 +8,7 @@ internal import WaitForGraph
 package final class OwnProcess {
   private let arena: Arena
   private let watch: DeadlockWatch
+  private let lockUse: LockUseWatch
   private let files: ProcessFiles
   private let memory: ProcessMemory
   private let capture = SignalCapture()
@@ -21,6 +22,7 @@ package final class OwnProcess {
     files = ProcessFiles(pid)
     memory = ProcessMemory(pid)
     watch = DeadlockWatch(pid: pid, arena: arena)
+    lockUse = LockUseWatch(arena: arena, files: files, memory: memory)
     observer = KernelThreadID(Int32(bitPattern: hck_gettid()))
     watch.ignored = [observer]
   }
@@ -47,7 +49,7 @@ package final class OwnProcess {
     arena.setClock(milliseconds: UInt32(truncatingIfNeeded: now / 1_000_000))
     for alarm in unsettled { arena.settle(alarm) }
     let confirmed = watch.tick(now: now)
-    unsettled = arena.takeAlarms()
+    unsettled = arena.takeAlarms() + lockUse.tick(now: now)
     // All deadlocks of one tick come from the same look.
     guard let look = confirmed.first?.look ?? (unsettled.isEmpty ? nil : watch.wholeLook(now: now))
     else { return nil }

@@ -3,6 +3,11 @@
 #define HCK_MISUSE_H
 
 #include "hck_real.h"
+#include "hck_alarm.h"
+#include "hck_system.h"
+
+// <unistd.h> declares syscall with an ellipsis, which sandbox.c defines without.
+extern int getpid(void);
 
 // A lock that was refused with EDEADLK, until the thread shows whether it saw that.
 typedef struct hck_refused {
@@ -34,7 +39,11 @@ void hck_once_end(hck_once *_Nonnull once);
 uint64_t hck_futex_begin(const void *_Nonnull word);
 void hck_futex_end(const void *_Nonnull word, uint64_t before, int error, const void *_Nonnull frame);
 
-// What the Swift runtime says of a continuation. `traps`: the program ends next.
-void hck_continuation_misused(const char *_Nonnull text, int traps, const void *_Nonnull frame);
+// In Swift, called by the library's destructor.
+void hck_agent_end(void);
+HCK_INLINE uint32_t hck_process_id(void) { return (uint32_t)getpid(); }
+
+// What the Swift runtime says of a continuation.
+void hck_continuation_misused(const char *_Nonnull text, const void *_Nonnull frame);
 
 #endif

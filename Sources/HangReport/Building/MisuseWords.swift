@@ -98,6 +98,26 @@ struct MisuseWords {
     }
   }
 
+  /// `"loader" left group 0x1 here, 3 times`.
+  func useLabel(_ use: Misuse.Use, _ id: ResourceID?) -> String {
+    let who = use.thread.map { names.short($0) } ?? "threads that have ended"
+    let times = use.count > 1 ? ", \(use.count) times" : ""
+    let what = resource(id)
+    return switch use.operation {
+    case .entered: "\(who) entered \(what) here\(times)"
+    case .enteredByBlock: "\(who) put a block into \(what) here\(times)"
+    case .left: "\(who) left \(what) here\(times)"
+    case .waited: "\(who) took from \(what) here\(times)"
+    case .signalled: "\(who) signalled \(what) here\(times)"
+    case .suspended: "\(who) suspended \(what) here\(times)"
+    case .resumed: "\(who) resumed \(what) here\(times)"
+    case .notified: "\(who) asked to be notified by \(what) here"
+    case .made:
+      names.resources[id ?? ResourceID(0)]?.kind == .semaphore
+        ? "\(who) made \(what) with the value \(use.count) here" : "\(who) made \(what) here"
+    }
+  }
+
   private func resource(_ id: ResourceID?) -> String {
     id.map { names.resource($0) } ?? "an unknown resource"
   }
