@@ -101,9 +101,11 @@ final class Standing {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
           .deletingLastPathComponent().appending(path: "Fixtures/\(source)").path
         let path = try folder.get().path + "/" + source.replacing(".", with: "-")
+        let stem = String(source.prefix { $0 != "." })
         let compiler =
           source.hasSuffix(".c")
-          ? ["clang", "-O1", "-w", "-pthread"] : ["swiftc", "-swift-version", "5", "-O"]
+          ? ["clang", "-O1", "-w", "-pthread"]
+          : ["swiftc", "-swift-version", "5", "-O", "-module-name", stem]
         let result = try Run.program(
           "/usr/bin/env",
           compiler
