@@ -63,7 +63,7 @@ package struct ImageSymbols {
       // Everything asked for begins with one of these: most symbols end here.
       guard section != 0, start < names.count,
         names[start] == UInt8(ascii: "_") || names[start] == UInt8(ascii: "d")
-          || names[start] == UInt8(ascii: "s")
+          || names[start] == UInt8(ascii: "s") || names[start] == UInt8(ascii: "$")
       else { continue }
       // The longest name asked for has fewer bytes; of a versioned one "@" ends the name.
       var length = 0
