@@ -3,3 +3,8 @@ import InstrumentedLocks
 
 typealias NSLock = InstrumentedLock
 typealias NSRecursiveLock = InstrumentedRecursiveLock
+typealias NSCondition = InstrumentedCondition
+typealias NSConditionLock = InstrumentedConditionLock
+typealias Mutex = InstrumentedMutex
+typealias DispatchSemaphore = InstrumentedSemaphore
+typealias pthread_rwlock_t = InstrumentedReadWriteLock
