@@ -90,7 +90,9 @@
       if isDone { return }
       withoutActuallyEscaping(body) { body in
         var body = body
-        dispatchOnce(token, &body) { $0?.assumingMemoryBound(to: (() -> Void).self).pointee() }
+        withUnsafeMutablePointer(to: &body) { body in
+          dispatchOnce(token, body) { $0?.assumingMemoryBound(to: (() -> Void).self).pointee() }
+        }
       }
     }
 

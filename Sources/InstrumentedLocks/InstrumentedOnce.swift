@@ -69,7 +69,9 @@
       withoutActuallyEscaping(body) { body in
         guard let slot = currentSlot() else {
           var body = body
-          dispatchOnce(token, &body) { $0?.assumingMemoryBound(to: (() -> Void).self).pointee() }
+          withUnsafeMutablePointer(to: &body) { body in
+            dispatchOnce(token, body) { $0?.assumingMemoryBound(to: (() -> Void).self).pointee() }
+          }
           return
         }
         let word = resourceWord(memory, HCK_ONCE)
@@ -81,13 +83,15 @@
           raise(HCK_ALARM_ONCE_REENTERED, word, other: owner, waits: true, frame)
         }
         var running = Running(slot: slot, before: before, word: word, frame: frame, body: body)
-        dispatchOnce(token, &running) { context in
-          guard let running = context?.assumingMemoryBound(to: Running.self) else { return }
-          let slot = running.pointee.slot
-          endWait(slot, running.pointee.before)
-          acquired(slot, running.pointee.word, running.pointee.frame)
-          running.pointee.body()
-          released(slot, running.pointee.word)
+        withUnsafeMutablePointer(to: &running) { running in
+          dispatchOnce(token, running) { context in
+            guard let running = context?.assumingMemoryBound(to: Running.self) else { return }
+            let slot = running.pointee.slot
+            endWait(slot, running.pointee.before)
+            acquired(slot, running.pointee.word, running.pointee.frame)
+            running.pointee.body()
+            released(slot, running.pointee.word)
+          }
         }
         endWait(slot, before)
       }
