@@ -67,14 +67,25 @@
     /// writes.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @discardableResult @inline(never) public func readLock() -> Int32 {
-      take(sharedBit, hck_frame()) { pthread_rwlock_rdlock($0) }
+      let frame = hck_frame()
+      // What is free costs no wait.
+      guard pthread_rwlock_tryrdlock(lock) == 0 else {
+        return take(sharedBit, frame) { pthread_rwlock_rdlock($0) }
+      }
+      if let slot = currentSlot() { acquired(slot, word | sharedBit, frame) }
+      return 0
     }
 
     /// Takes the lock for writing; equals `pthread_rwlock_wrlock`. 0, or EDEADLK where this thread
     /// writes already.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @discardableResult @inline(never) public func writeLock() -> Int32 {
-      take(0, hck_frame()) { pthread_rwlock_wrlock($0) }
+      let frame = hck_frame()
+      guard pthread_rwlock_trywrlock(lock) == 0 else {
+        return take(0, frame) { pthread_rwlock_wrlock($0) }
+      }
+      if let slot = currentSlot() { acquired(slot, word, frame) }
+      return 0
     }
 
     /// Takes the lock for reading if it can be had at once; equals `pthread_rwlock_tryrdlock`.

@@ -14,7 +14,8 @@
   public final class InstrumentedSemaphore: @unchecked Sendable {
     // Written by the initializer alone; a variable only to ask whether it is the last reference.
     private final var raw: DispatchSemaphore
-    private final let word: ResourceWord
+    // libdispatch's object: what the wrapper adds to a call is a call.
+    private final let object: UnsafeRawPointer
     private final let isNamed: Bool
 
     /// The semaphore below.
@@ -28,9 +29,11 @@
     ) {
       InProcess.begin()
       raw = DispatchSemaphore(value: value)
-      word = resourceWord(Self.object(raw), HCK_SEMAPHORE)
+      // Behind the header of the wrapper, a Swift object.
+      object = UnsafeRawPointer(Unmanaged.passUnretained(raw).toOpaque())
+        .load(fromByteOffset: 16, as: UnsafeRawPointer.self)
       isNamed = name != nil
-      if let name { InProcess.name(word & Self.addressMask, name) }
+      if let name { InProcess.name(UInt64(UInt(bitPattern: object)), name) }
       if let slot = currentSlot() { tally(slot, word, HCK_CREATE, hck_frame()) }
     }
 
@@ -40,7 +43,7 @@
     }
 
     deinit {
-      if isNamed { InProcess.name(word & Self.addressMask, nil) }
+      if isNamed { InProcess.name(UInt64(UInt(bitPattern: object)), nil) }
       // Another reference to the one below may still be signalled.
       guard hck_arena_get() != nil, isKnownUniquelyReferenced(&raw) else { return }
       let (value, original) = permits
@@ -52,62 +55,44 @@
     }
 
     /// Takes a permit, waiting for it as long as it takes; equals `DispatchSemaphore.wait()`.
-    @inline(never) public func wait() {
-      let frame = hck_frame()
-      guard let slot = currentSlot() else { return raw.wait() }
-      slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
-      let before = beginWait(slot, word)
-      raw.wait()
-      endWait(slot, before)
-      tally(slot, word, HCK_TAKE, frame)
-    }
+    @inline(never) public func wait() { _ = wait(until: UInt64.max, hck_frame()) }
 
     /// Takes a permit, or gives up at `timeout`; equals `DispatchSemaphore.wait(timeout:)`.
     @inline(never) public func wait(timeout: DispatchTime) -> DispatchTimeoutResult {
-      let frame = hck_frame()
-      guard let slot = currentSlot() else { return raw.wait(timeout: timeout) }
-      slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
-      let before = beginWait(slot, timeout == .distantFuture ? word : word | timedBit)
-      let result = raw.wait(timeout: timeout)
-      endWait(slot, before)
-      if result == .success { tally(slot, word, HCK_TAKE, frame) }
-      return result
+      wait(until: timeout.rawValue, hck_frame()) == 0 ? .success : .timedOut
     }
 
     /// Takes a permit, or gives up at `wallTimeout`; equals `DispatchSemaphore.wait(wallTimeout:)`.
     @inline(never) public func wait(wallTimeout: DispatchWallTime) -> DispatchTimeoutResult {
-      let frame = hck_frame()
-      guard let slot = currentSlot() else { return raw.wait(wallTimeout: wallTimeout) }
-      slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
-      let before = beginWait(slot, wallTimeout == .distantFuture ? word : word | timedBit)
-      let result = raw.wait(wallTimeout: wallTimeout)
-      endWait(slot, before)
-      if result == .success { tally(slot, word, HCK_TAKE, frame) }
-      return result
+      wait(until: wallTimeout.rawValue, hck_frame()) == 0 ? .success : .timedOut
     }
 
     /// Gives a permit back and says whether a thread was woken; equals
     /// `DispatchSemaphore.signal()`.
     @discardableResult @inline(never) public func signal() -> Int {
-      // Whoever is woken may be done with the semaphore at once.
-      let word = word
+      // Before, for whoever is woken may be done with the semaphore at once.
       if let slot = currentSlot() { tally(slot, word, HCK_GIVE, hck_frame()) }
-      return raw.signal()
+      return dispatchSignal(object)
     }
 
-    private static let addressMask: UInt64 = 0x00ff_ffff_ffff_ffff
+    @inline(__always) private var word: ResourceWord { resourceWord(object, HCK_SEMAPHORE) }
 
-    /// libdispatch's object, which its wrapper holds behind the Swift object's header.
-    private static func object(_ semaphore: DispatchSemaphore) -> UnsafeRawPointer {
-      UnsafeRawPointer(Unmanaged.passUnretained(semaphore).toOpaque())
-        .load(fromByteOffset: 16, as: UnsafeRawPointer.self)
+    /// 0 or another number where the time has come.
+    @inline(__always) private func wait(until time: UInt64, _ frame: UnsafeRawPointer) -> Int {
+      guard let slot = currentSlot() else { return dispatchWait(object, time) }
+      slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
+      // DISPATCH_TIME_FOREVER.
+      let before = beginWait(slot, time == UInt64.max ? word : word | timedBit)
+      let result = dispatchWait(object, time)
+      endWait(slot, before)
+      if result == 0 { tally(slot, word, HCK_TAKE, frame) }
+      return result
     }
 
     /// What it has and what it began with, from libdispatch's object.
     private var permits: (value: Int, original: Int) {
       hck_sanitizer_ignore_begin()
       defer { hck_sanitizer_ignore_end() }
-      let object = Self.object(raw)
       return (
         object.load(fromByteOffset: 0x30, as: Int.self),
         object.load(fromByteOffset: 0x38, as: Int.self)

@@ -7,4 +7,5 @@ typealias NSCondition = InstrumentedCondition
 typealias NSConditionLock = InstrumentedConditionLock
 typealias Mutex = InstrumentedMutex
 typealias DispatchSemaphore = InstrumentedSemaphore
+// swift-format-ignore: TypeNamesShouldBeCapitalized
 typealias pthread_rwlock_t = InstrumentedReadWriteLock
