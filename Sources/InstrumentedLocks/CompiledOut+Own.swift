@@ -2,6 +2,7 @@
   internal import CHangcheck
   internal import Dispatch
   public import Foundation
+  public import Glibc
 
   /// A `pthread_rwlock_t` as an object: with the package's trait `Detection` off, nothing more.
   public final class InstrumentedReadWriteLock: @unchecked Sendable {
