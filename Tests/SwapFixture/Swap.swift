@@ -3,3 +3,8 @@ import InstrumentedLocks
 
 typealias NSLock = InstrumentedLock
 typealias NSRecursiveLock = InstrumentedRecursiveLock
+typealias DispatchQueue = InstrumentedQueue
+typealias DispatchGroup = InstrumentedGroup
+typealias Operation = InstrumentedOperation
+typealias BlockOperation = InstrumentedBlockOperation
+typealias OperationQueue = InstrumentedOperationQueue
