@@ -1,6 +1,7 @@
 // The agent's entry into a process: the real functions, the constructor, and the environment that
 // it takes away.
 #include "include/hck_real.h"
+#include "include/hck_dispatch.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -113,6 +114,7 @@ __attribute__((constructor)) static void begin(void) {
   take_environment();
   if (hck_socket_name) {
     resolve();
+    hck_resolve_dispatch();
     hck_agent_begin();
   }
   errno = error;

@@ -52,23 +52,28 @@
     }
 
     /// What a reference to `init` without arguments means.
-    @_disfavoredOverload public convenience init() {
+    @inline(never) @_disfavoredOverload public convenience init() {
       self.init(wrapping: Dispatch.DispatchGroup(), name: nil, #fileID, 0)
+      made(hck_frame())
     }
 
     private func made(_ frame: UnsafeRawPointer) {
-      if let slot = recordingSlot(word) { tally(slot, word, HCK_CREATE, frame) }
+      if let slot = recordingSlot(word) { tallyCreation(slot, word, value: 0, frame) }
     }
 
     deinit {
       let frame = hck_frame()
       creation.end(object)
       if isNamed { InProcess.name(word & HCK_ADDRESS_MASK, nil) }
-      guard let object, recordingSlot(word) != nil, !hadBlocks.load(ordering: .relaxed),
-        isKnownUniquelyReferenced(&storage)
+      guard let object, recordingSlot(word) != nil, isKnownUniquelyReferenced(&storage),
+        hck_object_is_last(object) != 0, let arena = hck_arena_get()
       else { return }
       let entered = hck_group_entered(object)
-      if entered != 0 { raise(HCK_ALARM_GROUP_ABANDONED, word, other: UInt64(entered), frame) }
+      if entered == 0 {
+        forgetTallies(word, in: arena)
+      } else if !hadBlocks.load(ordering: .relaxed) {
+        raise(HCK_ALARM_GROUP_ABANDONED, word, other: UInt64(entered), frame)
+      }
     }
 
     /// Says that something begins that the group is to wait for; equals `DispatchGroup.enter()`.
@@ -98,7 +103,7 @@
     func willRunBlock(_ frame: UnsafeRawPointer) {
       guard let slot = recordingSlot(word) else { return }
       if !hadBlocks.load(ordering: .relaxed) { hadBlocks.store(true, ordering: .relaxed) }
-      tally(slot, word, HCK_TAKE, frame)
+      tally(slot, word, HCK_TAKE_BY_BLOCK, frame)
     }
   }
 

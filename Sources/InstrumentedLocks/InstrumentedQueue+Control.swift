@@ -19,19 +19,27 @@
     }
 
     /// Lets a queue begin that was made `initiallyInactive`; equals `DispatchObject.activate()`.
-    public func activate() { original.activate() }
+    @inline(never) public func activate() {
+      let frame = hck_frame()
+      if let object, let slot = recordingSlot(word), hck_lane_unreleasable(object) == 2 {
+        tally(slot, word, HCK_GIVE, frame)
+      }
+      original.activate()
+    }
 
     /// Keeps the queue from running more blocks; equals `DispatchObject.suspend()`.
     @inline(never) public func suspend() {
       let frame = hck_frame()
-      if let slot = recordingSlot(word) { tally(slot, word, HCK_TAKE, frame) }
+      if let slot = recordingSlot(word), let object, hck_lane_is_global(object) == 0 {
+        tally(slot, word, HCK_TAKE, frame)
+      }
       original.suspend()
     }
 
     /// Undoes one `suspend()`; equals `DispatchObject.resume()`.
     @inline(never) public func resume() {
       let frame = hck_frame()
-      if let slot = recordingSlot(word), let object {
+      if let slot = recordingSlot(word), let object, hck_lane_is_global(object) == 0 {
         if hck_lane_overresumes(object) != 0 {
           raise(HCK_ALARM_OVERRESUMED, word, waits: true, frame)
         }

@@ -47,8 +47,13 @@
         created == nil ? nil : object, fileID: created?.fileID ?? "", line: created?.line ?? 0)
     }
 
+    private func made(_ frame: UnsafeRawPointer) {
+      guard let object, let slot = recordingSlot(word) else { return }
+      tallyCreation(slot, word, value: UInt64(hck_lane_width(object)), frame)
+    }
+
     /// Makes a queue; equals `DispatchQueue.init(label:qos:attributes:autoreleaseFrequency:target:)`.
-    public convenience init(
+    @inline(never) public convenience init(
       label: String, qos: DispatchQoS = .unspecified, attributes: Attributes = [],
       autoreleaseFrequency: AutoreleaseFrequency = .inherit, target: InstrumentedQueue? = nil,
       fileID: StaticString = #fileID, line: UInt = #line
@@ -58,10 +63,11 @@
           label: label, qos: qos, attributes: attributes,
           autoreleaseFrequency: autoreleaseFrequency, target: target?.original),
         created: (fileID, line))
+      made(hck_frame())
     }
 
     /// Makes a queue whose target is no drop-in.
-    @_disfavoredOverload public convenience init(
+    @inline(never) @_disfavoredOverload public convenience init(
       label: String, qos: DispatchQoS = .unspecified, attributes: Attributes = [],
       autoreleaseFrequency: AutoreleaseFrequency = .inherit, target: Dispatch.DispatchQueue?,
       fileID: StaticString = #fileID, line: UInt = #line
@@ -71,6 +77,7 @@
           label: label, qos: qos, attributes: attributes,
           autoreleaseFrequency: autoreleaseFrequency, target: target),
         created: (fileID, line))
+      made(hck_frame())
     }
 
     /// A drop-in for a queue that somebody else made: both are the same queue.

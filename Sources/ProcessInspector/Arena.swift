@@ -56,6 +56,8 @@ final class Arena {
   let base: UnsafeMutablePointer<hck_arena>
   let size: UInt64
   private let isMapped: Bool
+  /// How many alarms had been raised when they were last taken.
+  var seenAlarms: UInt32 = 0
 
   /// Maps the arena behind `descriptor`, which stays the caller's.
   init?(descriptor: Int32) {
@@ -64,6 +66,7 @@ final class Arena {
     base = arena
     self.size = size
     isMapped = true
+    isWatched = true
   }
 
   /// This process's own.
@@ -71,9 +74,17 @@ final class Arena {
     base = arena
     size = arena.pointee.size
     isMapped = false
+    isWatched = true
+  }
+
+  /// Whether somebody reads alarms: their threads wait for that.
+  var isWatched: Bool {
+    get { hck_load32(&base.pointee.watched) != 0 }
+    set { hck_store32(&base.pointee.watched, newValue ? 1 : 0) }
   }
 
   deinit {
+    isWatched = false
     if isMapped {
       base.pointee.size = size
       hck_arena_unmap(base)

@@ -208,6 +208,15 @@ final class DeadlockWatch {
         }))
   }
 
+  /// A deadlock that an alarm has told is not told again.
+  func markTold(_ deadlock: Deadlock, _ look: Look) {
+    let isSeen = deadlock.edges.allSatisfy { edge in
+      edge.thread.rawValue <= look.threads.count && edge.resource.rawValue <= look.resources.count
+        && (edge.owner?.rawValue ?? 1) <= look.threads.count
+    }
+    if isSeen { reported.insert(identity(deadlock, look)) }
+  }
+
   /// Of the threads that wait in the kernel; one that spins runs all the time.
   private func timesRun(_ deadlock: Deadlock, _ look: Look) -> [KernelThreadID: UInt64] {
     var result: [KernelThreadID: UInt64] = [:]

@@ -35,28 +35,43 @@ package final class OwnProcess {
   /// Whether any wait is so young that it may yet turn out to be a deadlock.
   package func seesYoungWaits(now: UInt64) -> Bool { watch.seesYoungWaits(now: now) }
 
-  /// Looks once; the report of the deadlocks that became certain, each of which is told once.
+  /// Looks once; the report of the deadlocks that became certain and of what threads said of
+  /// themselves, each of which is told once. Those threads wait until the next look.
   package func tick(now: UInt64) -> HangReport? {
     // The recorder's slots are read while their threads write them, which is meant so
     // (hck_layout.h).
     hck_sanitizer_ignore_begin()
     defer { hck_sanitizer_ignore_end() }
+    arena.isWatched = true
     arena.setClock(milliseconds: UInt32(truncatingIfNeeded: now / 1_000_000))
+    for alarm in unsettled { arena.settle(alarm) }
     let confirmed = watch.tick(now: now)
-    // All of one tick come from the same look.
-    guard let look = confirmed.first?.look else { return nil }
+    unsettled = arena.takeAlarms()
+    // All deadlocks of one tick come from the same look.
+    guard let look = confirmed.first?.look ?? (unsettled.isEmpty ? nil : watch.wholeLook(now: now))
+    else { return nil }
     let alive = look.threads.filter { $0.isAlive && $0.tid != observer }.map(\.tid)
     let stacks = captureStacks(alive, look)
     let assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true)
-    let threads = assembler.threads(look, stacks: stacks).filter { $0.tid != observer.rawValue }
+    var alarms = AlarmReport(
+      look: look, assembler: assembler, memory: memory, stacks: stacks,
+      threads: assembler.threads(look, stacks: stacks).filter { $0.tid != observer.rawValue },
+      resources: assembler.resources(look))
+    for alarm in unsettled { alarms.add(alarm) }
+    for (deadlock, _) in alarms.deadlocks { watch.markTold(deadlock, look) }
     var report = HangReport(
       tool: .current, mode: .inProcess,
       process: WatchedProcess(
         pid: files.pid.rawValue, executable: files.executable(), arguments: files.arguments()),
-      threads: threads, resources: assembler.resources(look))
+      threads: alarms.threads, resources: alarms.resources)
     let maker = DeadlockFinding(
       threads: report.threads, resources: report.resources, process: report.process)
-    report.findings = confirmed.map { maker.finding(for: $0.deadlock) }
+    let misuses = MisuseFinding(
+      threads: report.threads, resources: report.resources, process: report.process)
+    let deadlocks = confirmed.map(\.deadlock) + alarms.deadlocks.map(\.deadlock)
+    report.findings =
+      deadlocks.map { maker.finding(for: $0) } + alarms.misuses.map { misuses.finding(for: $0) }
+    guard !report.findings.isEmpty else { return nil }
     var limits = assembler.limits + capture.limits
     let missing = alive.filter { stacks[$0] == nil }.count
     if missing > 0 && capture.limits.isEmpty {
@@ -66,6 +81,8 @@ package final class OwnProcess {
     report.limits = limits.isEmpty ? nil : limits
     return report
   }
+  /// Told by the report that the last look returned.
+  private var unsettled: [RecordedAlarm] = []
 
   /// Sleepers are left to sleep; all others are asked; who does not answer is known by where it
   /// waits.
@@ -77,7 +94,8 @@ package final class OwnProcess {
     var stacks = capture.capture(alive.filter { sleepers[$0] == nil }, files: files)
     for thread in look.threads
     where thread.isAlive && thread.tid != observer && stacks[thread.tid] == nil {
-      stacks[thread.tid] = stackFromWait(thread, look) ?? sleeping.capture(thread.tid)
+      stacks[thread.tid] =
+        stackFromWait(thread, look) ?? stackFromAlarm(thread) ?? sleeping.capture(thread.tid)
     }
     return stacks
   }
@@ -91,6 +109,17 @@ package final class OwnProcess {
     else { return nil }
     // At the call itself, not behind it: that may be another line.
     let registers = Registers(rip: frame[1] &- 1, rsp: record.waitFrame &+ 16, rbp: frame[0])
+    return CapturedThread(
+      tid: thread.tid, registers: registers, stack: StackCopy(base: registers.rsp, bytes: []))
+  }
+
+  /// The same of a thread that stands still for its alarm: in a timed wait, which no signal is to
+  /// cut short.
+  private func stackFromAlarm(_ thread: SeenThread) -> CapturedThread? {
+    let alarm = unsettled.first { $0.waits && $0.tid == thread.tid }
+    guard let site = alarm?.site else { return nil }
+    let registers = Registers(
+      rip: site.returnAddress &- 1, rsp: site.stackPointer, rbp: site.framePointer)
     return CapturedThread(
       tid: thread.tid, registers: registers, stack: StackCopy(base: registers.rsp, bytes: []))
   }

@@ -9,8 +9,8 @@ struct ReportAssembler {
   let files: ProcessFiles
   let arena: Arena
   private let memory: ProcessMemory
-  private let symbolizer: Symbolizer
-  private let unwinder: Unwinder?
+  let symbolizer: Symbolizer
+  let unwinder: Unwinder?
   /// What could not be known, one sentence each.
   private(set) var limits: [String] = []
 
@@ -85,11 +85,11 @@ struct ReportAssembler {
   }
 
   /// As the program named it, or else where it was made.
-  private func name(_ key: ResourceKey) -> String? {
+  func name(_ key: ResourceKey) -> String? {
     arena.name(of: key.address) ?? CreationSite(ofMutex: key, memory)?.description
   }
 
-  private func acquisition(_ site: RecordedSite?, live: [RawFrame]) -> [Frame] {
+  func acquisition(_ site: RecordedSite?, live: [RawFrame]) -> [Frame] {
     guard let site else { return [] }
     guard let unwinder else {
       return symbolizer.frames(for: [RawFrame(pc: site.returnAddress, cfa: 0, isExact: false)])

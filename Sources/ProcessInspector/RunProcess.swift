@@ -9,7 +9,9 @@ final class RunProcess {
   let arena: Arena
   let watch: DeadlockWatch
   private let files: ProcessFiles
-  private let memory: ProcessMemory
+  let memory: ProcessMemory
+  /// Alarms that were taken and are not told yet.
+  var unsettled: [RecordedAlarm] = []
   private let capture = StackCapture()
   private let pidfd: Int32
   let isRoot: Bool
@@ -60,15 +62,8 @@ final class RunProcess {
 
   /// What was on record when the process was killed.
   func lastPicture(now: UInt64) -> Picture {
-    let look = watch.lastLook(now: now)
-    let assembler = ReportAssembler(
-      files: files, memory: memory, arena: arena, isRoot: isRoot, mappings: lastMappings)
-    let threads = assembler.threads(look, stacks: [:])
-    return Picture(
-      threads: threads, resources: assembler.resources(look),
-      limits: assembler.limits + [
-        "the process is gone: where its threads stood cannot be read any more"
-      ])
+    picture(
+      of: watch.lastLook(now: now), stacks: [:], assembler: assembler(alive: false), alive: false)
   }
 
   /// What a report says of this process at this moment.
@@ -79,14 +74,34 @@ final class RunProcess {
   }
 
   func picture(of look: Look) -> Picture {
-    let alive = look.threads.filter(\.isAlive).map(\.tid)
-    let stacks = capture.capture(alive, memory: memory)
-    let assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: isRoot)
+    let stacks = capturedStacks(look)
+    return picture(of: look, stacks: stacks, assembler: assembler(alive: true), alive: true)
+  }
+
+  /// Of a process that has ended, what was last known of its libraries stands in.
+  func assembler(alive: Bool) -> ReportAssembler {
+    let mappings = alive ? files.mappings() : []
+    if !mappings.isEmpty { lastMappings = mappings }
+    return ReportAssembler(
+      files: files, memory: memory, arena: arena, isRoot: isRoot,
+      mappings: mappings.isEmpty ? lastMappings : nil)
+  }
+
+  func capturedStacks(_ look: Look) -> [KernelThreadID: CapturedThread] {
+    capture.capture(look.threads.filter(\.isAlive).map(\.tid), memory: memory)
+  }
+
+  func picture(
+    of look: Look, stacks: [KernelThreadID: CapturedThread], assembler: ReportAssembler,
+    alive: Bool
+  ) -> Picture {
     let threads = assembler.threads(look, stacks: stacks)
     var limits = assembler.limits
-    if let refusal = capture.refusal, stacks.count < alive.count {
-      limits.append(
-        "the stacks of \(alive.count - stacks.count) threads could not be read (\(refusal))")
+    let missing = look.threads.count(where: \.isAlive) - stacks.count
+    if !alive {
+      limits.append("the process is gone: where its threads stood cannot be read any more")
+    } else if let refusal = capture.refusal, missing > 0 {
+      limits.append("the stacks of \(missing) threads could not be read (\(refusal))")
     }
     return Picture(threads: threads, resources: assembler.resources(look), limits: limits)
   }

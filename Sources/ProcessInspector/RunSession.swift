@@ -9,7 +9,7 @@ package final class RunSession: RunWatch {
   private let setup: RunSetup
   private var processes: [ProcessID: RunProcess] = [:]
   private var waiting: Set<Int32> = []
-  private var report: HangReport
+  private(set) var report: HangReport
   private var hasPicture = false
   private var rootWasSeen = false
   private let started: UInt64
@@ -67,8 +67,11 @@ package final class RunSession: RunWatch {
     var events: [RunEvent] = []
     for pid in processes.keys.sorted() {
       guard let process = processes[pid] else { continue }
+      // What the last tick returned has been written by now.
+      process.settleAlarms()
       let confirmed = process.tick(now: now)
       if !confirmed.isEmpty { events.append(tell(confirmed, process)) }
+      if let event = tellAlarms(of: process, now: now) { events.append(event) }
       // The program's own arena is kept: it is what is known when it was killed.
       if !process.isRoot && !process.isAlive { processes[pid] = nil }
     }
@@ -82,21 +85,26 @@ package final class RunSession: RunWatch {
     let picture = process.picture(of: look)
     let builder = DeadlockFinding(
       threads: picture.threads, resources: picture.resources, process: report.process)
-    var findings = all.map { builder.finding(for: $0.deadlock) }
+    let findings = all.map { builder.finding(for: $0.deadlock) }
     let main = look.threads.first { $0.tid.rawValue == process.pid.rawValue && $0.isAlive }
     let stuck = Set(all.flatMap { $0.deadlock.edges.map(\.thread) + $0.deadlock.victims })
     let mainIsStuck = main.map { stuck.contains($0.id) } ?? false
-    nameProgram(of: process)
-    let adopted = adopt(picture, of: process)
-    findings = findings.map { renumbered($0, adopted) }
-    let named = Set(findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
-    add(adopted, named: hasPicture ? named : nil)
-    hasPicture = true
-    for limit in picture.limits { addLimit(limit) }
-    report.findings += findings
+    add(findings, picture, of: process)
     return .report(
       report, mainThreadIsStuck: mainIsStuck && process.isRoot,
       stuckChildren: mainIsStuck && !process.isRoot ? [process.pid.rawValue] : [])
+  }
+
+  /// Findings in the numbers of a picture, and what they need of it.
+  func add(_ findings: [Finding], _ picture: RunProcess.Picture, of process: RunProcess) {
+    nameProgram(of: process)
+    let adopted = adopt(picture, of: process)
+    let findings = findings.map { renumbered($0, adopted) }
+    let threads = Set(findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
+    add(adopted, named: hasPicture ? threads : nil, resources: Set(findings.flatMap(\.resources)))
+    hasPicture = true
+    for limit in picture.limits { addLimit(limit) }
+    report.findings += findings
   }
 
   /// A child, and a process that has become another program, are called by what they run.
@@ -197,7 +205,7 @@ package final class RunSession: RunWatch {
   }
 
   /// The first picture whole; of a later one what its findings name, which replaces what was known.
-  private func add(_ adopted: Adopted, named: Set<ThreadID>?) {
+  private func add(_ adopted: Adopted, named: Set<ThreadID>?, resources: Set<ResourceID>) {
     guard let named else {
       report.threads = adopted.picture.threads
       report.resources = adopted.picture.resources
@@ -216,7 +224,9 @@ package final class RunSession: RunWatch {
       resource.waiters = resource.waiters.filter(listed.contains)
       if let index = report.resources.firstIndex(where: { $0.id == resource.id }) {
         report.resources[index] = resource
-      } else if !resource.owners.isEmpty || !resource.waiters.isEmpty {
+      } else if !resource.owners.isEmpty || !resource.waiters.isEmpty
+        || resources.contains(resource.id)
+      {
         report.resources.append(resource)
       }
     }
@@ -263,6 +273,9 @@ package final class RunSession: RunWatch {
     switch exit {
     case .status(let status): report.process.exit = .init(status: status)
     case .signal(let signal): report.process.exit = .init(signal: signal)
+    }
+    for pid in processes.keys.sorted() {
+      if let process = processes[pid] { addLastAlarms(of: process, now: hck_monotonic_ns()) }
     }
     if case .signal(SIGKILL) = exit, !hasPicture, let root = processes[ProcessID(setup.pid)] {
       let picture = root.lastPicture(now: hck_monotonic_ns())

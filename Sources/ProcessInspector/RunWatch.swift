@@ -15,8 +15,10 @@ package enum RunEvent: Sendable {
   /// The whole report so far. Findings are only ever added at its end: those that the supervisor
   /// has not seen yet are new. `mainThreadIsStuck`: the main thread of the program is in a certain
   /// deadlock or stuck behind one, so that the program can never end by itself.
-  /// `stuckChildren`: followed processes of which the same is true.
-  case report(HangReport, mainThreadIsStuck: Bool, stuckChildren: [Int32] = [])
+  /// `stuckChildren`: followed processes of which the same is true. `endsByItself`: what is new was
+  /// told just before it traps, so that nobody need end the program for it.
+  case report(
+    HangReport, mainThreadIsStuck: Bool, stuckChildren: [Int32] = [], endsByItself: Bool = false)
 }
 
 /// How the program ended.

@@ -96,8 +96,10 @@ func parityOfMixtures() -> [UInt] {
 
   // Both kinds of queue.
   foreign.async(group: group) { count.up() }
-  foreign.setTarget(queue: queue)
   let target = DispatchQueue(label: "upon", target: foreign)
+  let (moved, movedForeign) = (DispatchQueue(label: "moved"), Elsewhere.queue())
+  moved.setTarget(queue: foreign)
+  movedForeign.setTarget(queue: queue)
   target.async(group: group) { count.up() }
   group.notify(queue: foreign) { ended.signal() }
   group.wait()

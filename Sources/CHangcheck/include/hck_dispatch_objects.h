@@ -22,6 +22,7 @@ int hck_dispatch_layout_begin(const void *_Nullable offsets, const void *_Nullab
 #define HCK_LANE_SUSPENSIONS 0xfe00000000000000ull // suspends that were not undone
 #define HCK_LANE_WIDTH_ROOT 4095
 #define HCK_GROUP_STATE 0x30
+#define HCK_OBJECT_COUNT 0x08      // all references; INT32_MAX where they are not counted
 #define HCK_OBJECT_REFERENCES 0x0c // external ones, less one
 #define HCK_LANE_DEPTH 64
 
@@ -37,6 +38,10 @@ HCK_INLINE uint16_t hck_lane_width(const void *_Nonnull queue) {
 // A global queue, which ignores barriers and never makes anybody wait.
 HCK_INLINE int hck_lane_is_root(const void *_Nonnull queue) {
   return hck_lane_target(queue) == NULL || hck_lane_width(queue) == HCK_LANE_WIDTH_ROOT;
+}
+// The main queue or a global one: suspend and resume do nothing.
+HCK_INLINE int hck_lane_is_global(const void *_Nonnull queue) {
+  return __atomic_load_n((const int32_t *)((const char *)queue + HCK_OBJECT_COUNT), __ATOMIC_RELAXED) == INT32_MAX;
 }
 // The first queue of the chain of targets that thread `tid` owns: a sync onto `queue` traps there,
 // or waits for ever for what is queued before it. NULL when there is none.

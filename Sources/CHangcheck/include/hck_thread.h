@@ -100,6 +100,7 @@ HCK_INLINE int hck_cas64(uint64_t *_Nonnull p, uint64_t old, uint64_t new_) {
 HCK_INLINE int hck_cas32(uint32_t *_Nonnull p, uint32_t old, uint32_t new_) {
   return __atomic_compare_exchange_n(p, &old, new_, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
+HCK_INLINE void hck_add32(uint32_t *_Nonnull p, uint32_t n) { __atomic_fetch_add(p, n, __ATOMIC_ACQ_REL); }
 HCK_INLINE void hck_count64(uint64_t *_Nonnull p) { __atomic_fetch_add(p, 1, __ATOMIC_RELAXED); }
 
 #endif
