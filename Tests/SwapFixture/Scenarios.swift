@@ -85,6 +85,8 @@ let scenarios: [String: @Sendable () -> Void] = [
   },
   "healthy": healthy,
   "parity": { say(parity()) },
+  "parity of dispatch": { say(parityOfQueues(), parityOfGroups(), parityOfMixtures()) },
+  "parity of operations": { say(parityOfOperations()) },
   "trap": {
     // Dates that NSLock cannot count in nanoseconds end the program there as well.
     let lock = NSLock()

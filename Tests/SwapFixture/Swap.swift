@@ -9,3 +9,8 @@ typealias Mutex = InstrumentedMutex
 typealias DispatchSemaphore = InstrumentedSemaphore
 // swift-format-ignore: TypeNamesShouldBeCapitalized
 typealias pthread_rwlock_t = InstrumentedReadWriteLock
+typealias DispatchQueue = InstrumentedQueue
+typealias DispatchGroup = InstrumentedGroup
+typealias Operation = InstrumentedOperation
+typealias BlockOperation = InstrumentedBlockOperation
+typealias OperationQueue = InstrumentedOperationQueue
