@@ -71,6 +71,7 @@ func pool() {
   for i in 0..<5 {
     all.enter()
     start("client-\(i)") {
+      if i >= 3 { pause(50) }
       let (first, second) = (pool.take(), i < 3 ? nil : Optional(pool.take()))
       pause(30)
       // Each of the first three keeps what it has.
