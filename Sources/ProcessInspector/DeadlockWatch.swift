@@ -62,6 +62,7 @@ final class DeadlockWatch {
   /// The same where nothing in the whole process can move.
   static let secondLookAtStandstill: UInt64 = 900_000_000
   static let surveyInterval: UInt64 = 300_000_000
+  static let longestRest: UInt64 = 2_000_000_000
   /// The same in a program that has been seen to hand mutexes over.
   static let secondLookWhereHandedOver: UInt64 = 10_000_000_000
 
@@ -225,7 +226,8 @@ final class DeadlockWatch {
   /// Whether nothing can move any more; and what those wait for whose waits no record shows, since
   /// their calls cannot be interposed (a static standard library).
   private func survey(now: UInt64) -> [ConfirmedDeadlock] {
-    guard now &- surveyedAt >= max(Self.surveyInterval, 50 &* surveyCost) else { return [] }
+    let rest = standstills.isEmpty ? min(50 &* surveyCost, Self.longestRest) : 0
+    guard now &- surveyedAt >= max(Self.surveyInterval, rest) else { return [] }
     surveyedAt = now
     let begun = hck_monotonic_ns()
     defer { surveyCost = hck_monotonic_ns() &- begun }
