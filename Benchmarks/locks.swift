@@ -130,3 +130,46 @@ show(
   })
 // The median: when one thread has the lock to itself for a while, a run is quicker than any contention.
 show("two threads contend", (0..<9).map { _ in contended() }.sorted()[4])
+
+let permit = DispatchSemaphore(value: 1)
+show(
+  "semaphore wait+signal",
+  smallest(slices: slices, rounds: rounds) {
+    for _ in 0..<$0 {
+      permit.wait()
+      permit.signal()
+    }
+  })
+let serial = DispatchQueue(label: "serial")
+show(
+  "queue.sync",
+  smallest(slices: slices, rounds: rounds) {
+    for _ in 0..<$0 { serial.sync { sink = sink &+ 1 } }
+  })
+let group = DispatchGroup()
+show(
+  "group enter+leave",
+  smallest(slices: slices, rounds: rounds) {
+    for _ in 0..<$0 {
+      group.enter()
+      group.leave()
+    }
+  })
+// The queue's thread sleeps between two rounds, or not, as the machine likes: the median.
+let answered = DispatchSemaphore(value: 0)
+show(
+  "async round trip",
+  (0..<9).map { _ in
+    smallest(slices: 3, rounds: 5_000) {
+      for _ in 0..<$0 {
+        serial.async { answered.signal() }
+        answered.wait()
+      }
+    }
+  }.sorted()[4])
+let modern = Mutex(0)
+show(
+  "Mutex pair",
+  smallest(slices: slices, rounds: rounds) {
+    for _ in 0..<$0 { modern.withLock { $0 = $0 &+ 1 } }
+  })

@@ -58,6 +58,8 @@ final class Arena {
   let base: UnsafeMutablePointer<hck_arena>
   let size: UInt64
   private let isMapped: Bool
+  /// How many alarms had been raised when they were last taken.
+  var seenAlarms: UInt32 = 0
 
   /// Maps the arena behind `descriptor`, which stays the caller's.
   init?(descriptor: Int32) {
@@ -66,6 +68,7 @@ final class Arena {
     base = arena
     self.size = size
     isMapped = true
+    isWatched = true
   }
 
   /// This process's own.
@@ -73,9 +76,17 @@ final class Arena {
     base = arena
     size = arena.pointee.size
     isMapped = false
+    isWatched = true
+  }
+
+  /// Whether somebody reads alarms: their threads wait for that.
+  var isWatched: Bool {
+    get { hck_load32(&base.pointee.watched) != 0 }
+    set { hck_store32(&base.pointee.watched, newValue ? 1 : 0) }
   }
 
   deinit {
+    isWatched = false
     if isMapped {
       base.pointee.size = size
       hck_arena_unmap(base)
@@ -118,6 +129,12 @@ final class Arena {
     return RecordedWait(
       key: key(word), isShared: word & (1 << 60) != 0, isTimed: word & (1 << 61) != 0,
       mutex: slot.pointee.wait_aux)
+  }
+
+  /// The thread in a slot that waits without a time-out.
+  func waitingThread(_ index: UInt32) -> KernelThreadID? {
+    guard let wait = wait(index), !wait.isTimed else { return nil }
+    return KernelThreadID(Int32(truncatingIfNeeded: pointer(index).pointee.tid))
   }
 
   func isLeft(_ index: UInt32) -> Bool {

@@ -8,6 +8,7 @@ internal import WaitForGraph
 package final class OwnProcess {
   private let arena: Arena
   private let watch: DeadlockWatch
+  private let lockUse: LockUseWatch
   private let files: ProcessFiles
   private let memory: ProcessMemory
   private let capture = SignalCapture()
@@ -21,7 +22,9 @@ package final class OwnProcess {
     files = ProcessFiles(pid)
     memory = ProcessMemory(pid)
     watch = DeadlockWatch(pid: pid, arena: arena)
+    lockUse = LockUseWatch(arena: arena, files: files, memory: memory)
     observer = KernelThreadID(Int32(bitPattern: hck_gettid()))
+    watch.ignored = [observer]
   }
 
   /// Loads what unwinding needs, while nobody hangs inside the loader's lock.
@@ -35,28 +38,45 @@ package final class OwnProcess {
   /// Whether any wait is so young that it may yet turn out to be a deadlock.
   package func seesYoungWaits(now: UInt64) -> Bool { watch.seesYoungWaits(now: now) }
 
-  /// Looks once; the report of the deadlocks that became certain, each of which is told once.
+  /// Looks once; the report of the deadlocks that became certain and of what threads said of
+  /// themselves, each of which is told once. Those threads wait until the next look.
   package func tick(now: UInt64) -> HangReport? {
     // The recorder's slots are read while their threads write them, which is meant so
     // (hck_layout.h).
     hck_sanitizer_ignore_begin()
     defer { hck_sanitizer_ignore_end() }
+    arena.isWatched = true
     arena.setClock(milliseconds: UInt32(truncatingIfNeeded: now / 1_000_000))
+    for alarm in unsettled { arena.settle(alarm) }
     let confirmed = watch.tick(now: now)
-    // All of one tick come from the same look.
-    guard let look = confirmed.first?.look else { return nil }
-    let alive = look.threads.filter { $0.isAlive && $0.tid != observer }.map(\.tid)
+    unsettled = arena.takeAlarms() + lockUse.tick(now: now)
+    // All deadlocks of one tick come from the same look.
+    guard let look = confirmed.first?.look ?? (unsettled.isEmpty ? nil : watch.wholeLook(now: now))
+    else { return nil }
+    let alive = look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid)
     let stacks = captureStacks(alive, look)
     let assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true)
-    let threads = assembler.threads(look, stacks: stacks).filter { $0.tid != observer.rawValue }
+    var alarms = AlarmReport(
+      look: look, assembler: assembler, memory: memory, stacks: stacks,
+      threads: assembler.threads(look, stacks: stacks),
+      resources: assembler.resources(look))
+    for alarm in unsettled { alarms.add(alarm) }
+    for (deadlock, _) in alarms.deadlocks { watch.markTold(deadlock, look) }
     var report = HangReport(
       tool: .current, mode: .inProcess,
       process: WatchedProcess(
         pid: files.pid.rawValue, executable: files.executable(), arguments: files.arguments()),
-      threads: threads, resources: assembler.resources(look))
+      threads: alarms.threads, resources: alarms.resources)
+    let resources = confirmed.flatMap(\.deadlock.edges).map(\.resource)
     let maker = DeadlockFinding(
+      threads: report.threads, resources: report.resources, process: report.process,
+      history: assembler.history(resources, look))
+    let misuses = MisuseFinding(
       threads: report.threads, resources: report.resources, process: report.process)
-    report.findings = confirmed.map { maker.finding(for: $0.deadlock) }
+    let deadlocks = confirmed.map(\.deadlock) + alarms.deadlocks.map(\.deadlock)
+    report.findings =
+      deadlocks.map { maker.finding(for: $0) } + alarms.misuses.map { misuses.finding(for: $0) }
+    guard !report.findings.isEmpty else { return nil }
     var limits = assembler.limits + capture.limits
     let missing = alive.filter { stacks[$0] == nil }.count
     if missing > 0 && capture.limits.isEmpty {
@@ -66,6 +86,8 @@ package final class OwnProcess {
     report.limits = limits.isEmpty ? nil : limits
     return report
   }
+  /// Told by the report that the last look returned.
+  private var unsettled: [RecordedAlarm] = []
 
   /// Sleepers are left to sleep; all others are asked; who does not answer is known by where it
   /// waits.
@@ -76,8 +98,9 @@ package final class OwnProcess {
     let sleepers = sleeping.sleepers(among: alive)
     var stacks = capture.capture(alive.filter { sleepers[$0] == nil }, files: files)
     for thread in look.threads
-    where thread.isAlive && thread.tid != observer && stacks[thread.tid] == nil {
-      stacks[thread.tid] = stackFromWait(thread, look) ?? sleeping.capture(thread.tid)
+    where thread.isAlive && thread.kind == .thread && stacks[thread.tid] == nil {
+      stacks[thread.tid] =
+        stackFromWait(thread, look) ?? stackFromAlarm(thread) ?? sleeping.capture(thread.tid)
     }
     return stacks
   }
@@ -91,6 +114,17 @@ package final class OwnProcess {
     else { return nil }
     // At the call itself, not behind it: that may be another line.
     let registers = Registers(rip: frame[1] &- 1, rsp: record.waitFrame &+ 16, rbp: frame[0])
+    return CapturedThread(
+      tid: thread.tid, registers: registers, stack: StackCopy(base: registers.rsp, bytes: []))
+  }
+
+  /// The same of a thread that stands still for its alarm: in a timed wait, which no signal is to
+  /// cut short.
+  private func stackFromAlarm(_ thread: SeenThread) -> CapturedThread? {
+    let alarm = unsettled.first { $0.waits && $0.tid == thread.tid }
+    guard let site = alarm?.site else { return nil }
+    let registers = Registers(
+      rip: site.returnAddress &- 1, rsp: site.stackPointer, rbp: site.framePointer)
     return CapturedThread(
       tid: thread.tid, registers: registers, stack: StackCopy(base: registers.rsp, bytes: []))
   }

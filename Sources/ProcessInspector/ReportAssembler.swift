@@ -9,8 +9,8 @@ struct ReportAssembler {
   let files: ProcessFiles
   let arena: Arena
   private let memory: ProcessMemory
-  private let symbolizer: Symbolizer
-  private let unwinder: Unwinder?
+  let symbolizer: Symbolizer
+  let unwinder: Unwinder?
   /// What could not be known, one sentence each.
   private(set) var limits: [String] = []
 
@@ -46,6 +46,7 @@ struct ReportAssembler {
   ) -> [Thread] {
     look.snapshot.threads.map { seen in
       let kernel = look.thread(seen.id)
+      if seen.kind != .thread { return pendingWork(seen, kernel) }
       var live: Unwound?
       if seen.isAlive, let captured = stacks[kernel.tid] {
         live = unwinder?.unwind(captured.registers, stack: [captured.stack])
@@ -63,11 +64,30 @@ struct ReportAssembler {
       return Thread(
         id: seen.id, tid: kernel.tid.rawValue, pid: isRoot ? nil : files.pid.rawValue,
         name: seen.isAlive ? files.name(kernel.tid) : kernel.record?.name ?? "",
-        state: !seen.isAlive
+        state: !seen.isAlive || seen.isIdle
           ? .idle : wait != nil ? .blocked : state(kernel.tid, stacks[kernel.tid]),
         waitsFor: wait,
         holds: holds, stack: stack)
     }
+  }
+
+  /// A queued block, a task: no thread, but something that waits, and that others wait for.
+  private func pendingWork(_ seen: Snapshot.Thread, _ kernel: SeenThread) -> Thread {
+    let frames = kernel.code.enumerated().map { index, address in
+      // A function's own address, not one behind a call.
+      RawFrame(pc: address, cfa: 0, isExact: index == 0)
+    }
+    let stack = symbolizer.frames(for: frames)
+    return Thread(
+      id: seen.id, kind: seen.kind, tid: 0, address: Address(kernel.subject),
+      pid: isRoot ? nil : files.pid.rawValue, name: kernel.name ?? "", queue: kernel.queue,
+      state: .blocked,
+      waitsFor: seen.wait.map {
+        Thread.Wait(resource: $0.resource, mode: $0.mode, seconds: nil, stack: stack)
+      },
+      holds: seen.holds.map {
+        Thread.Hold(resource: $0.resource, mode: $0.mode, seconds: nil, stack: [])
+      }, stack: stack)
   }
 
   func resources(_ look: Look) -> [Resource] {
@@ -79,17 +99,47 @@ struct ReportAssembler {
       let waiters = look.snapshot.threads.filter { $0.wait?.resource == described.id }
       if owners.isEmpty && waiters.isEmpty { return nil }
       return Resource(
-        id: described.id, kind: described.kind, name: name(key),
-        address: Address(key.address), owners: owners.map(\.id), waiters: waiters.map(\.id))
+        id: described.id, kind: described.kind, name: name(key) ?? look.names[key],
+        address: Address(key.address), owners: owners.map(\.id), waiters: waiters.map(\.id),
+        value: look.values[key])
+    }
+  }
+
+  /// What is on record of the resources among these that nobody holds as one holds a lock.
+  func history(_ resources: [ResourceID], _ look: Look) -> [ResourceID: [ResourceEvent]] {
+    var result: [ResourceID: [ResourceEvent]] = [:]
+    for resource in resources where result[resource] == nil {
+      result[resource] = events(of: look.resource(resource), look)
+    }
+    return result
+  }
+
+  func events(of key: ResourceKey, _ look: Look) -> [ResourceEvent] {
+    arena.tallies(of: key).sorted { ($0.first, $0.last) < ($1.first, $1.last) }.compactMap {
+      tally in
+      let action: ResourceEvent.Action
+      switch tally.operation {
+      case .create: action = .made
+      case .take, .takeByBlock: action = .took
+      case .give, .giveByBlock: action = .gave
+      case .notify: action = .askedToBeNotified
+      }
+      let stack = acquisition(tally.site, live: [])
+      guard !stack.isEmpty else { return nil }
+      let seen = look.threads.first { $0.isAlive && $0.kind == .thread && $0.tid == tally.tid }
+      return ResourceEvent(
+        action: action, count: Int(clamping: tally.count), thread: seen?.id,
+        threadName: tally.threadName,
+        secondsAgo: Double(arena.clock &- tally.last) / 1000, stack: stack)
     }
   }
 
   /// As the program named it, or else where it was made.
-  private func name(_ key: ResourceKey) -> String? {
-    arena.name(of: key.address) ?? CreationSite(ofMutex: key, memory)?.description
+  func name(_ key: ResourceKey) -> String? {
+    arena.name(of: key.address) ?? CreationSite(of: key, memory)?.description
   }
 
-  private func acquisition(_ site: RecordedSite?, live: [RawFrame]) -> [Frame] {
+  func acquisition(_ site: RecordedSite?, live: [RawFrame]) -> [Frame] {
     guard let site else { return [] }
     guard let unwinder else {
       return symbolizer.frames(for: [RawFrame(pc: site.returnAddress, cfa: 0, isExact: false)])

@@ -8,8 +8,14 @@ final class RunProcess {
   let pid: ProcessID
   let arena: Arena
   let watch: DeadlockWatch
+  let lockUse: LockUseWatch
   private let files: ProcessFiles
-  private let memory: ProcessMemory
+  let memory: ProcessMemory
+  /// Alarms that were taken and are not told yet.
+  var unsettled: [RecordedAlarm] = []
+  /// Whether a group or semaphore that somebody waits for while the program ends can be left or
+  /// signalled by nothing that lives; without it none is told. The process stands still meanwhile.
+  var confirmsAtExit: ((RecordedAlarm, Look) -> Bool)?
   private let capture = StackCapture()
   private let pidfd: Int32
   let isRoot: Bool
@@ -22,6 +28,7 @@ final class RunProcess {
     files = ProcessFiles(pid)
     memory = ProcessMemory(pid)
     watch = DeadlockWatch(pid: pid, arena: arena)
+    lockUse = LockUseWatch(arena: arena, files: files, memory: memory)
     pidfd = hck_pidfd_open(pid.rawValue)
   }
 
@@ -60,15 +67,8 @@ final class RunProcess {
 
   /// What was on record when the process was killed.
   func lastPicture(now: UInt64) -> Picture {
-    let look = watch.lastLook(now: now)
-    let assembler = ReportAssembler(
-      files: files, memory: memory, arena: arena, isRoot: isRoot, mappings: lastMappings)
-    let threads = assembler.threads(look, stacks: [:])
-    return Picture(
-      threads: threads, resources: assembler.resources(look),
-      limits: assembler.limits + [
-        "the process is gone: where its threads stood cannot be read any more"
-      ])
+    picture(
+      of: watch.lastLook(now: now), stacks: [:], assembler: assembler(alive: false), alive: false)
   }
 
   /// What a report says of this process at this moment.
@@ -76,17 +76,48 @@ final class RunProcess {
     var threads: [Thread]
     var resources: [Resource]
     var limits: [String]
+    /// What was done to the resources without owners.
+    var history: [ResourceID: [ResourceEvent]] = [:]
   }
 
-  func picture(of look: Look) -> Picture {
-    let alive = look.threads.filter(\.isAlive).map(\.tid)
-    let stacks = capture.capture(alive, memory: memory)
-    let assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: isRoot)
+  /// `deadlocks`, `waitsOf`: whose resources' history is wanted.
+  func picture(
+    of look: Look, deadlocks: [Deadlock] = [], waitsOf threads: [ThreadID] = []
+  ) -> Picture {
+    let stacks = capturedStacks(look)
+    let assembler = assembler(alive: true)
+    var picture = picture(of: look, stacks: stacks, assembler: assembler, alive: true)
+    let waits = look.snapshot.threads.filter { threads.contains($0.id) }.compactMap(\.wait)
+    picture.history = assembler.history(
+      deadlocks.flatMap(\.edges).map(\.resource) + waits.map(\.resource), look)
+    return picture
+  }
+
+  /// Of a process that has ended, what was last known of its libraries stands in.
+  func assembler(alive: Bool) -> ReportAssembler {
+    let mappings = alive ? files.mappings() : []
+    if !mappings.isEmpty { lastMappings = mappings }
+    return ReportAssembler(
+      files: files, memory: memory, arena: arena, isRoot: isRoot,
+      mappings: mappings.isEmpty ? lastMappings : nil)
+  }
+
+  func capturedStacks(_ look: Look) -> [KernelThreadID: CapturedThread] {
+    capture.capture(
+      look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid), memory: memory)
+  }
+
+  func picture(
+    of look: Look, stacks: [KernelThreadID: CapturedThread], assembler: ReportAssembler,
+    alive: Bool
+  ) -> Picture {
     let threads = assembler.threads(look, stacks: stacks)
     var limits = assembler.limits
-    if let refusal = capture.refusal, stacks.count < alive.count {
-      limits.append(
-        "the stacks of \(alive.count - stacks.count) threads could not be read (\(refusal))")
+    let missing = look.threads.count { $0.isAlive && $0.kind == .thread } - stacks.count
+    if !alive {
+      limits.append("the process is gone: where its threads stood cannot be read any more")
+    } else if let refusal = capture.refusal, missing > 0 {
+      limits.append("the stacks of \(missing) threads could not be read (\(refusal))")
     }
     return Picture(threads: threads, resources: assembler.resources(look), limits: limits)
   }

@@ -9,7 +9,7 @@ package final class RunSession: RunWatch {
   private let setup: RunSetup
   private var processes: [ProcessID: RunProcess] = [:]
   private var waiting: Set<Int32> = []
-  private var report: HangReport
+  private(set) var report: HangReport
   private var hasPicture = false
   private var rootWasSeen = false
   private let started: UInt64
@@ -67,8 +67,12 @@ package final class RunSession: RunWatch {
     var events: [RunEvent] = []
     for pid in processes.keys.sorted() {
       guard let process = processes[pid] else { continue }
+      // What the last tick returned has been written by now.
+      process.settleAlarms()
       let confirmed = process.tick(now: now)
       if !confirmed.isEmpty { events.append(tell(confirmed, process)) }
+      if let event = tellLongWaits(of: process, now: now) { events.append(event) }
+      if let event = tellAlarms(of: process, now: now) { events.append(event) }
       // The program's own arena is kept: it is what is known when it was killed.
       if !process.isRoot && !process.isAlive { processes[pid] = nil }
     }
@@ -79,24 +83,33 @@ package final class RunSession: RunWatch {
   /// writing the report, once for each of a thousand deadlocks would take minutes.
   private func tell(_ all: [ConfirmedDeadlock], _ process: RunProcess) -> RunEvent {
     let look = all[0].look
-    let picture = process.picture(of: look)
+    let picture = process.picture(of: look, deadlocks: all.map(\.deadlock))
     let builder = DeadlockFinding(
-      threads: picture.threads, resources: picture.resources, process: report.process)
-    var findings = all.map { builder.finding(for: $0.deadlock) }
+      threads: picture.threads, resources: picture.resources, process: report.process,
+      history: picture.history)
+    let findings = all.map { builder.finding(for: $0.deadlock) }
     let main = look.threads.first { $0.tid.rawValue == process.pid.rawValue && $0.isAlive }
     let stuck = Set(all.flatMap { $0.deadlock.edges.map(\.thread) + $0.deadlock.victims })
     let mainIsStuck = main.map { stuck.contains($0.id) } ?? false
-    nameProgram(of: process)
-    let adopted = adopt(picture, of: process)
-    findings = findings.map { renumbered($0, adopted) }
-    let named = Set(findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
-    add(adopted, named: hasPicture ? named : nil)
-    hasPicture = true
-    for limit in picture.limits { addLimit(limit) }
-    report.findings += findings
+    add(findings, picture, of: process)
     return .report(
       report, mainThreadIsStuck: mainIsStuck && process.isRoot,
       stuckChildren: mainIsStuck && !process.isRoot ? [process.pid.rawValue] : [])
+  }
+
+  /// Findings in the numbers of a picture, and what they need of it.
+  func add(_ findings: [Finding], _ picture: RunProcess.Picture, of process: RunProcess) {
+    nameProgram(of: process)
+    let wanted = Set(findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
+    var picture = picture
+    picture.threads.removeAll { $0.kind ?? .thread != .thread && !wanted.contains($0.id) }
+    let adopted = adopt(picture, of: process)
+    let findings = findings.map { renumbered($0, adopted) }
+    let threads = Set(findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
+    add(adopted, named: hasPicture ? threads : nil, resources: Set(findings.flatMap(\.resources)))
+    hasPicture = true
+    for limit in picture.limits { addLimit(limit) }
+    report.findings += findings
   }
 
   /// A child, and a process that has become another program, are called by what they run.
@@ -117,6 +130,8 @@ package final class RunSession: RunWatch {
     struct ThreadKey: Hashable {
       var pid: Int32?
       var tid: Int32
+      /// Of what is no thread.
+      var address: Address?
     }
     struct ResourceKey: Hashable {
       var pid: Int32
@@ -140,7 +155,7 @@ package final class RunSession: RunWatch {
     var result = Adopted(picture: picture)
     var taken: Set<ThreadID> = []
     for thread in picture.threads {
-      let key = Numbers.ThreadKey(pid: thread.pid, tid: thread.tid)
+      let key = Numbers.ThreadKey(pid: thread.pid, tid: thread.tid, address: thread.address)
       var id = numbers.threads[key]
       // An owner that has ended may share its id with a thread of today.
       if id == nil || taken.contains(id ?? ThreadID(0)) {
@@ -197,7 +212,7 @@ package final class RunSession: RunWatch {
   }
 
   /// The first picture whole; of a later one what its findings name, which replaces what was known.
-  private func add(_ adopted: Adopted, named: Set<ThreadID>?) {
+  private func add(_ adopted: Adopted, named: Set<ThreadID>?, resources: Set<ResourceID>) {
     guard let named else {
       report.threads = adopted.picture.threads
       report.resources = adopted.picture.resources
@@ -216,7 +231,9 @@ package final class RunSession: RunWatch {
       resource.waiters = resource.waiters.filter(listed.contains)
       if let index = report.resources.firstIndex(where: { $0.id == resource.id }) {
         report.resources[index] = resource
-      } else if !resource.owners.isEmpty || !resource.waiters.isEmpty {
+      } else if !resource.owners.isEmpty || !resource.waiters.isEmpty
+        || resources.contains(resource.id)
+      {
         report.resources.append(resource)
       }
     }
@@ -237,25 +254,42 @@ package final class RunSession: RunWatch {
         isNew = true
         report.findings += longWaits(picture)
         nameProgram(of: process)
-        addLimit(
-          "this version follows mutexes, read-write locks, spin locks and joins; who would end a wait"
-            + " for a semaphore, condition, group, queue, operation, task, lazy global or"
-            + " Synchronization.Mutex is not known")
       }
     }
     return isNew ? .report(report, mainThreadIsStuck: false) : nil
   }
 
-  private func longWaits(_ picture: RunProcess.Picture) -> [Finding] {
-    let threshold = Double(setup.waitThreshold.components.seconds)
+  /// The waits that have become long since the last look, each told once.
+  private func tellLongWaits(of process: RunProcess, now: UInt64) -> RunEvent? {
+    let slots = process.watch.newLongWaits(now: now, threshold: setup.waitThreshold)
+    guard !slots.isEmpty else { return nil }
+    let look = process.wholeLook(now: now)
+    let ids = look.threads.filter { seen in
+      seen.record.map { slots.contains($0.slot) } ?? false
+        && look.snapshot.threads[seen.id.rawValue - 1].wait != nil
+    }.map(\.id)
+    guard !ids.isEmpty else { return nil }
+    let picture = process.picture(of: look, waitsOf: ids)
+    let told = Set(report.findings.flatMap(\.threads))
+    let findings = longWaits(picture, of: ids).filter { finding in
+      let tids = picture.threads.filter { finding.threads.contains($0.id) }.map(\.tid)
+      return !report.threads.contains { told.contains($0.id) && tids.contains($0.tid) }
+    }
+    guard !findings.isEmpty else { return nil }
+    add(findings, picture, of: process)
+    return .report(report, mainThreadIsStuck: false)
+  }
+
+  private func longWaits(_ picture: RunProcess.Picture, of ids: [ThreadID]? = nil) -> [Finding] {
+    let threshold = Double(setup.waitThreshold.nanoseconds) / 1e9
+    let maker = LongWaitFinding(
+      threads: picture.threads, resources: picture.resources, process: report.process,
+      history: picture.history)
     return picture.threads.compactMap { thread in
-      guard let wait = thread.waitsFor, let seconds = wait.seconds, seconds >= threshold else {
-        return nil
-      }
-      return LongWaitFinding(
-        threads: picture.threads, resources: picture.resources, process: report.process
-      )
-      .finding(for: thread)
+      guard let wait = thread.waitsFor, thread.kind ?? .thread == .thread,
+        ids?.contains(thread.id) ?? ((wait.seconds ?? 0) >= threshold)
+      else { return nil }
+      return maker.finding(for: thread)
     }
   }
 
@@ -263,6 +297,9 @@ package final class RunSession: RunWatch {
     switch exit {
     case .status(let status): report.process.exit = .init(status: status)
     case .signal(let signal): report.process.exit = .init(signal: signal)
+    }
+    for pid in processes.keys.sorted() {
+      if let process = processes[pid] { addLastAlarms(of: process, now: hck_monotonic_ns()) }
     }
     if case .signal(SIGKILL) = exit, !hasPicture, let root = processes[ProcessID(setup.pid)] {
       let picture = root.lastPicture(now: hck_monotonic_ns())

@@ -15,8 +15,10 @@ package enum RunEvent: Sendable {
   /// The whole report so far. Findings are only ever added at its end: those that the supervisor
   /// has not seen yet are new. `mainThreadIsStuck`: the main thread of the program is in a certain
   /// deadlock or stuck behind one, so that the program can never end by itself.
-  /// `stuckChildren`: followed processes of which the same is true.
-  case report(HangReport, mainThreadIsStuck: Bool, stuckChildren: [Int32] = [])
+  /// `stuckChildren`: followed processes of which the same is true. `endsByItself`: what is new was
+  /// told just before it traps, so that nobody need end the program for it.
+  case report(
+    HangReport, mainThreadIsStuck: Bool, stuckChildren: [Int32] = [], endsByItself: Bool = false)
 }
 
 /// How the program ended.
@@ -79,4 +81,13 @@ package protocol RunWatch: AnyObject {
   /// The program has ended (its pid is not yet given to another) and everything that its agent sent
   /// has been read: all findings, those of earlier events first.
   func finish(exit: RunEnd) -> HangReport
+}
+
+extension Duration {
+  /// At most what 64 bits hold.
+  package var nanoseconds: UInt64 {
+    let (seconds, attoseconds) = components
+    guard seconds >= 0, seconds < 18_000_000_000 else { return seconds < 0 ? 0 : .max }
+    return UInt64(seconds) * 1_000_000_000 + UInt64(attoseconds / 1_000_000_000)
+  }
 }

@@ -94,6 +94,7 @@
       arena.pointee.pid = UInt32(bitPattern: getpid())
       arena.pointee.free_slot = 0
       arena.pointee.unrecorded = 0
+      arena.pointee.shared_tallies = 0
       hck_store32(&arena.pointee.slots, 0)
     }
 

@@ -127,6 +127,7 @@ public func endThread(_ value: UnsafeMutableRawPointer?) {
   hck_set_slot_of_thread(nil)
   slot.pointee.wait = 0
   dropHoles(slot)
+  leaveTallies(slot, arena)
   slot.pointee.exited = hck_load32(&arena.pointee.clock)
   if slot.pointee.count == 0 {
     giveSlot(slot, arena)

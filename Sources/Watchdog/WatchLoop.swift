@@ -71,7 +71,9 @@ final class WatchLoop: Sendable {
         StandardError.say("a report's handler failed: \(error)")
       }
     }
-    Ending.carryOut(configuration.onDeadlock)
+    // A misuse alone is no reason to end a program.
+    let isDeadlock = report.findings.contains { $0.kind == .deadlock && $0.certainty == .certain }
+    if isDeadlock { Ending.carryOut(configuration.onDeadlock) }
   }
 }
 

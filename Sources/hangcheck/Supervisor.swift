@@ -130,11 +130,14 @@ final class Supervisor {
   }
 
   private func handle(_ events: [RunEvent]) {
-    for case .report(let report, let mainThreadIsStuck, let stuckChildren) in events {
+    for case .report(let report, let mainThreadIsStuck, let stuckChildren, let endsByItself)
+      in events
+    {
       let news = report.findings.dropFirst(findings.count)
       findings = report.findings
       output.tell(report)
-      if news.contains(where: { $0.kind == .deadlock && $0.certainty == .certain }) {
+      let isDeadlock = news.contains { $0.kind == .deadlock && $0.certainty == .certain }
+      if isDeadlock, !endsByItself {
         deadlockReported(
           report, mainThreadIsStuck: mainThreadIsStuck, stuckChildren: stuckChildren)
       }

@@ -68,19 +68,36 @@ enum hck_operation {
   HCK_GIVE = 2,   // semaphore or condition signalled; group left; queue or source resumed
   HCK_NOTIFY = 3, // group or work item: notify asked for
   HCK_CREATE = 4, // made here; `count` is the initial value
+  HCK_TAKE_BY_BLOCK = 5, // dispatch_group_async: entered here, left when the block has run
+  HCK_GIVE_BY_BLOCK = 6, // left by libdispatch, after such a block
 };
 typedef struct hck_tally {
   uint64_t resource; // resource word without flags; 0 free
-  uint64_t key;      // of the call site; 0 in a free one
+  uint64_t key;      // of resource, operation and call site; 0 in a free one
   uint32_t operation;
-  uint32_t tid;
+  uint32_t tid;      // 0 where several threads that have ended share the record
   uint64_t count;
   uint32_t first, last; // arena clock
   hck_entry site;       // its `resource` is not used
   char name[16];        // of a thread that has ended
 } hck_tally;
-#define HCK_TALLIES 16         // of one thread; in a chunk of their own, made at the first use
-#define HCK_SHARED_TALLIES 16384 // open addressing by resource; in a chunk, made at the first use
+// Of one thread; in a chunk of their own, made at the first use.
+#define HCK_TALLIES 16
+#define HCK_TALLY_HINTS 256
+typedef struct hck_tallies {
+  // By the top byte of a key, where its record lies if it is there: an offset from here. So a
+  // record is found with two loads, and any record may serve any key.
+  uint16_t hints[HCK_TALLY_HINTS];
+  uint64_t reach; // how far away the caller's frame may be that takes part in the key
+  uint32_t next;  // where the search for room begins
+  uint32_t busy;  // the records are being changed: a signal's handler leaves them alone
+  uint64_t unused[6];
+  hck_tally records[HCK_TALLIES];
+} hck_tallies;
+// Of all threads: a chunk that holds first the resource words (0 free, 1 being written), then the
+// records. Those of one address lie among the HCK_TALLY_RUN behind its hash.
+#define HCK_SHARED_TALLIES 16384
+#define HCK_TALLY_RUN 64
 
 // Something is wrong, or about to be: said by the thread that does it, read by whoever watches.
 enum hck_alarm_kind {
@@ -128,7 +145,14 @@ typedef struct hck_alarm {
   uint32_t waits; // 1: the thread stands still until it is told, for what comes next is a trap
   uint32_t slot;  // index + 1; 0 where the thread has none
   hck_entry site;
-  char text[168];
+  union {
+    char text[168]; // of HCK_ALARM_CONTINUATION
+    struct {        // of all others
+      hck_entry other_site; // where the other side of the misuse lies: a lock was taken
+      uint64_t has_other_site;
+      char name[16]; // of the thread, for it may have ended when it is told
+    };
+  };
 } hck_alarm;
 #define HCK_ALARMS 16
 
@@ -170,7 +194,7 @@ typedef struct hck_slot {
   uint64_t stack_low, stack_high;
   uint64_t wait_frame; // of the drop-in that waits, like an entry's frame; 0 where none is kept
   uint64_t spare_offset, spare_capacity; // room that entries lay in before, for the next time they move
-  hck_tally *_Nullable tallies; // in the watched process; NULL while it has none
+  hck_tallies *_Nullable tallies; // in the watched process; NULL while it has none
   uint64_t tallies_offset;
   char reserved[HCK_SLOT_BYTES - 64 - 48 - 16 - 16 - 8 - 16 - 16 - (HCK_SLOT_ENTRIES + 1) * sizeof(hck_entry)];
   hck_entry entries[HCK_SLOT_ENTRIES];
@@ -198,6 +222,14 @@ typedef struct hck_creation {
   uint32_t file_bytes;
   uint32_t line;
 } hck_creation;
+
+// What a drop-in Mutex keeps right before its futex word: who holds it is in the word, where it was
+// taken is here, an address in the code that did, like a return address. A store is all that the
+// fast path can afford.
+typedef struct hck_futex_mark {
+  uint64_t taken; // by whoever holds it, or held it last
+  hck_creation created;
+} hck_futex_mark;
 
 typedef struct hck_arena {
   uint64_t magic;
@@ -234,6 +266,7 @@ typedef struct hck_arena {
 #define HCK_FIRST_SLOT 8192
 
 _Static_assert(sizeof(hck_arena) <= HCK_FIRST_SLOT, "slots begin behind it");
+_Static_assert(sizeof(hck_alarm) == 352, "a text and a second site share their room");
 _Static_assert(sizeof(hck_entry) == 144, "an entry keeps the windows aligned");
 _Static_assert(sizeof(hck_slot) == HCK_SLOT_BYTES, "slots are found by index");
 

@@ -55,6 +55,17 @@ HCK_INLINE void hck_arena_set(hck_arena *_Nullable arena) {
 // The frame of the function that this is inlined into.
 HCK_INLINE void *_Nonnull hck_frame(void) { return __builtin_frame_address(0); }
 
+// An address in the code that this is expanded in, whichever function that becomes a part of.
+HCK_INLINE uint64_t hck_here(void) {
+  uint64_t here;
+#if defined(__x86_64__)
+  __asm__ volatile("leaq 0(%%rip), %0" : "=r"(here));
+#else
+  __asm__ volatile("adr %0, ." : "=r"(here));
+#endif
+  return here;
+}
+
 // Stores in program order, as a signal handler on this thread and, on x86-64, any reader sees them.
 HCK_INLINE void hck_order(void) { __asm__ volatile("" ::: "memory"); }
 
@@ -100,6 +111,7 @@ HCK_INLINE int hck_cas64(uint64_t *_Nonnull p, uint64_t old, uint64_t new_) {
 HCK_INLINE int hck_cas32(uint32_t *_Nonnull p, uint32_t old, uint32_t new_) {
   return __atomic_compare_exchange_n(p, &old, new_, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
+HCK_INLINE void hck_add32(uint32_t *_Nonnull p, uint32_t n) { __atomic_fetch_add(p, n, __ATOMIC_ACQ_REL); }
 HCK_INLINE void hck_count64(uint64_t *_Nonnull p) { __atomic_fetch_add(p, 1, __ATOMIC_RELAXED); }
 
 #endif

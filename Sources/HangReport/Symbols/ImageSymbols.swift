@@ -50,11 +50,13 @@ package struct ImageSymbols {
   ) {
     guard header.sh_entsize == 24, let data = elf_getdata(section, nil),
       let strings = elf_getscn(elf, Int(header.sh_link)),
-      let text = elf_getdata(strings, nil)
+      let text = elf_getdata(strings, nil),
+      // Nil where a debug file keeps a section's header alone.
+      let tableStart = data.pointee.d_buf, let textStart = text.pointee.d_buf
     else { return }
     // libelf owns both while the file is open.
-    let table = UnsafeRawBufferPointer(start: data.pointee.d_buf, count: data.pointee.d_size)
-    let names = UnsafeRawBufferPointer(start: text.pointee.d_buf, count: text.pointee.d_size)
+    let table = UnsafeRawBufferPointer(start: tableStart, count: data.pointee.d_size)
+    let names = UnsafeRawBufferPointer(start: textStart, count: text.pointee.d_size)
     for at in stride(from: 0, to: table.count - 23, by: 24) {
       let section = table.loadUnaligned(fromByteOffset: at + 6, as: UInt16.self)
       let start = Int(table.loadUnaligned(fromByteOffset: at, as: UInt32.self))
@@ -83,9 +85,11 @@ package struct ImageSymbols {
   private mutating func addModuleSlots(
     _ elf: OpaquePointer, _ section: OpaquePointer, _ header: GElf_Shdr
   ) {
-    guard header.sh_entsize == 24, let data = elf_getdata(section, nil) else { return }
+    guard header.sh_entsize == 24, let data = elf_getdata(section, nil),
+      let tableStart = data.pointee.d_buf
+    else { return }
     let symbols = elf_getscn(elf, Int(header.sh_link)).flatMap { elf_getdata($0, nil) }
-    let table = UnsafeRawBufferPointer(start: data.pointee.d_buf, count: data.pointee.d_size)
+    let table = UnsafeRawBufferPointer(start: tableStart, count: data.pointee.d_size)
     for at in stride(from: 0, to: table.count - 23, by: 24) {
       let info = table.loadUnaligned(fromByteOffset: at + 8, as: UInt64.self)
       // R_X86_64_DTPMOD64; without a symbol, or with one of this image, it is the image itself.

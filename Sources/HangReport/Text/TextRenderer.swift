@@ -105,11 +105,7 @@ struct TextPage {
     let head = "hangcheck: \(title) in \(names.program(of: finding.threads)): "
     line((finding.severity == .note ? style.plain : style.bad)(head + cleaned(finding.message)))
     if !finding.cycle.isEmpty { writePicture(cycle) }
-    for evidence in finding.evidence {
-      line()
-      line(style.heading(cleaned(evidence.label)))
-      write(evidence.stack, indent: "  ", start: "at ")
-    }
+    writeMisuse(finding)
   }
 
   private mutating func writeLimits() {

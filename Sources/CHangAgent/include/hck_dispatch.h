@@ -1,0 +1,185 @@
+// libdispatch's functions and sem_t's that the agent stands in front of, and the way to the real
+// ones. libdispatch may be absent, or be loaded later and privately (RTLD_LOCAL): a pointer looks
+// for its function until it is found.
+#ifndef HCK_DISPATCH_H
+#define HCK_DISPATCH_H
+
+#include "hck_real.h"
+#include <semaphore.h>
+
+#define HCK_O void *_Nonnull
+#define HCK_N void *_Nullable
+#define HCK_F void (*_Nonnull f)(void *_Nullable)
+
+// name, parameters, arguments
+#define HCK_DISPATCH_VOID(X)                                               \
+  X(dispatch_sync, (HCK_O q, HCK_O b), (q, b))                             \
+  X(dispatch_barrier_sync, (HCK_O q, HCK_O b), (q, b))                     \
+  X(dispatch_async_and_wait, (HCK_O q, HCK_O b), (q, b))                   \
+  X(dispatch_barrier_async_and_wait, (HCK_O q, HCK_O b), (q, b))           \
+  X(dispatch_sync_f, (HCK_O q, HCK_N c, HCK_F), (q, c, f))                 \
+  X(dispatch_barrier_sync_f, (HCK_O q, HCK_N c, HCK_F), (q, c, f))         \
+  X(dispatch_async_and_wait_f, (HCK_O q, HCK_N c, HCK_F), (q, c, f))       \
+  X(dispatch_barrier_async_and_wait_f, (HCK_O q, HCK_N c, HCK_F), (q, c, f)) \
+  X(dispatch_barrier_async, (HCK_O q, HCK_O b), (q, b))                    \
+  X(dispatch_barrier_async_f, (HCK_O q, HCK_N c, HCK_F), (q, c, f))        \
+  X(dispatch_group_enter, (HCK_O g), (g))                                  \
+  X(dispatch_group_leave, (HCK_O g), (g))                                  \
+  X(dispatch_group_notify, (HCK_O g, HCK_O q, HCK_O b), (g, q, b))         \
+  X(dispatch_group_notify_f, (HCK_O g, HCK_O q, HCK_N c, HCK_F), (g, q, c, f)) \
+  X(dispatch_group_async, (HCK_O g, HCK_O q, HCK_O b), (g, q, b))          \
+  X(dispatch_group_async_f, (HCK_O g, HCK_O q, HCK_N c, HCK_F), (g, q, c, f)) \
+  X(dispatch_suspend, (HCK_O o), (o))                                      \
+  X(dispatch_resume, (HCK_O o), (o))                                       \
+  X(dispatch_activate, (HCK_O o), (o))                                     \
+  X(dispatch_release, (HCK_O o), (o))                                      \
+  X(dispatch_set_target_queue, (HCK_O o, HCK_N q), (o, q))
+// type, what stands for it where there is none, name, parameters, arguments
+#define HCK_DISPATCH(X)                                                                             \
+  X(HCK_N, 0, dispatch_group_create, (void), ())                                                    \
+  X(intptr_t, 0, dispatch_group_wait, (HCK_O g, uint64_t t), (g, t))                                \
+  X(HCK_N, 0, dispatch_semaphore_create, (intptr_t v), (v))                                         \
+  X(intptr_t, 0, dispatch_semaphore_wait, (HCK_O s, uint64_t t), (s, t))                            \
+  X(intptr_t, 0, dispatch_semaphore_signal, (HCK_O s), (s))                                         \
+  X(intptr_t, 0, dispatch_block_wait, (HCK_O b, uint64_t t), (b, t))                                \
+  X(HCK_N, 0, dispatch_queue_create, (const char *_Nullable l, HCK_N a), (l, a))                    \
+  X(HCK_N, 0, dispatch_queue_create_with_target, (const char *_Nullable l, HCK_N a, HCK_N q), (l, a, q))
+#define HCK_POSIX_SEMAPHORES(X)                                                                     \
+  X(int, -1, sem_init, (sem_t * _Nonnull s, int p, unsigned v), (s, p, v))                          \
+  X(int, -1, sem_destroy, (sem_t * _Nonnull s), (s))                                                \
+  X(int, -1, sem_wait, (sem_t * _Nonnull s), (s))                                                   \
+  X(int, -1, sem_trywait, (sem_t * _Nonnull s), (s))                                                \
+  X(int, -1, sem_timedwait, (sem_t * _Nonnull s, HCK_T t), (s, t))                                  \
+  X(int, -1, sem_clockwait, (sem_t * _Nonnull s, clockid_t k, HCK_T t), (s, k, t))                  \
+  X(int, -1, sem_post, (sem_t * _Nonnull s), (s))
+
+#define HCK_DECLARE_VOID(name, parameters, arguments)             \
+  extern void(*_Nonnull hck_pointer_##name) parameters HCK_HIDDEN; \
+  HCK_INLINE void hck_real_##name parameters { hck_pointer_##name arguments; }
+#define HCK_DECLARE_TYPED(type, missing, name, parameters, arguments) \
+  extern type(*_Nonnull hck_pointer_##name) parameters HCK_HIDDEN;     \
+  HCK_INLINE type hck_real_##name parameters { return hck_pointer_##name arguments; }
+HCK_DISPATCH_VOID(HCK_DECLARE_VOID)
+HCK_DISPATCH(HCK_DECLARE_TYPED)
+HCK_POSIX_SEMAPHORES(HCK_DECLARE_TYPED)
+
+// Finds those that are there by now; called when the agent begins.
+void hck_resolve_dispatch(void) HCK_HIDDEN;
+
+// Where libdispatch lies: code and data; size 0 while it was not found. And its Swift part.
+extern uint64_t hck_dispatch_low HCK_HIDDEN, hck_dispatch_bytes HCK_HIDDEN;
+extern uint64_t hck_swift_dispatch_low HCK_HIDDEN, hck_swift_dispatch_bytes HCK_HIDDEN;
+// The members that are read here lie where they are expected.
+extern int hck_dispatch_queues_known HCK_HIDDEN;
+extern int hck_dispatch_semaphores_known HCK_HIDDEN; // 0 not yet, 1 yes, 2 no
+extern int hck_dispatch_groups_known HCK_HIDDEN;     // the same
+// What a block object of libdispatch has for its invoke function; NULL where not known.
+extern void *_Nullable hck_dispatch_block_invoke HCK_HIDDEN;
+
+HCK_INLINE int hck_in_dispatch(uint64_t address) { return address - hck_dispatch_low < hck_dispatch_bytes; }
+HCK_INLINE int hck_in_swift_dispatch(uint64_t address) {
+  return address - hck_swift_dispatch_low < hck_swift_dispatch_bytes;
+}
+// The agent's own code: one of its functions has tail-called another through libdispatch.
+extern const char __ehdr_start HCK_HIDDEN;
+extern const char hck_text_end __asm__("etext") HCK_HIDDEN;
+HCK_INLINE int hck_in_agent(uint64_t address) {
+  return address - (uint64_t)&__ehdr_start < (uint64_t)&hck_text_end - (uint64_t)&__ehdr_start;
+}
+// Called by libdispatch itself, not by the program.
+HCK_INLINE int hck_is_inner(const void *_Nonnull frame) {
+  uint64_t caller = ((const uint64_t *)frame)[1];
+  return hck_in_dispatch(caller) || hck_in_agent(caller);
+}
+
+// libdispatch's objects, on 64-bit Linux since version 5 of Swift.
+#define HCK_DO(type, object, offset) __atomic_load_n((const type *)((const char *)(object) + (offset)), __ATOMIC_RELAXED)
+// The type of an object: kinds in the low byte, subtypes in the next; 0 for what is none.
+HCK_INLINE uint32_t hck_do_type(const void *_Nonnull object) {
+  uint64_t vtable = HCK_DO(uint64_t, object, 0);
+  return hck_in_dispatch(vtable) ? HCK_DO(uint32_t, vtable, 16) : 0;
+}
+#define HCK_DO_SEMAPHORE 0x101u
+#define HCK_DO_GROUP 0x201u
+HCK_INLINE int hck_do_is_queue(uint32_t type) { return (type & 0xf0) == 0x10; } // or a source
+HCK_INLINE int hck_do_is_source(uint32_t type) { return (type & 0xff) == 0x13; }
+HCK_INLINE int hck_do_is_root(uint32_t type) { return (type & 0x100ff) == 0x10011; }
+// Neither a root queue nor one that cannot be suspended.
+HCK_INLINE int hck_do_suspends(uint32_t type) { return (type & 0x300f0) == 0x10; }
+HCK_INLINE int32_t hck_do_references(const void *_Nonnull o) { return HCK_DO(int32_t, o, 8); }
+HCK_INLINE int32_t hck_do_outer_references(const void *_Nonnull o) { return HCK_DO(int32_t, o, 12); }
+HCK_INLINE void *_Nullable hck_queue_target(const void *_Nonnull q) { return (void *)HCK_DO(uint64_t, q, 24); }
+HCK_INLINE uint64_t hck_queue_state(const void *_Nonnull q) { return HCK_DO(uint64_t, q, 56); }
+HCK_INLINE uint16_t hck_queue_width(const void *_Nonnull q) { return HCK_DO(uint16_t, q, 80); }
+HCK_INLINE int64_t hck_semaphore_value(const void *_Nonnull s) { return HCK_DO(int64_t, s, 48); }
+HCK_INLINE int64_t hck_semaphore_first(const void *_Nonnull s) { return HCK_DO(int64_t, s, 56); }
+HCK_INLINE uint32_t hck_group_count(const void *_Nonnull g) { return (0u - (HCK_DO(uint32_t, g, 48) & ~3u)) >> 2; }
+HCK_INLINE uint64_t hck_group_state(const void *_Nonnull g) { return HCK_DO(uint64_t, g, 48); }
+HCK_INLINE int hck_is_block_object(const void *_Nonnull block) {
+  return hck_dispatch_block_invoke && HCK_DO(uint64_t, block, 16) == (uint64_t)hck_dispatch_block_invoke &&
+         HCK_DO(uint64_t, block, 32) == 0xD159B10Cull;
+}
+HCK_INLINE uint32_t hck_block_flags(const void *_Nonnull block) { return HCK_DO(uint32_t, block, 48); }
+
+// Swift would have these variables be safe from races; they are words that only ever get better.
+HCK_INLINE int hck_has_dispatch(void) { return hck_dispatch_bytes != 0; }
+HCK_INLINE int hck_knows_queues(void) { return hck_dispatch_queues_known; }
+HCK_INLINE int hck_knows_semaphores(void) { return hck_dispatch_semaphores_known == 1; }
+HCK_INLINE int hck_knows_groups(void) { return hck_dispatch_groups_known == 1; }
+// Each object that was just made shows whether its members lie where they are expected.
+HCK_INLINE void hck_saw_semaphore(const void *_Nonnull s, int64_t value) {
+  if (hck_do_type(s) != HCK_DO_SEMAPHORE || hck_semaphore_value(s) != value || hck_semaphore_first(s) != value) {
+    hck_dispatch_semaphores_known = 2;
+  } else if (hck_dispatch_semaphores_known == 0) {
+    hck_dispatch_semaphores_known = 1;
+  }
+}
+HCK_INLINE void hck_saw_group(const void *_Nonnull g) {
+  if (hck_do_type(g) != HCK_DO_GROUP || hck_group_state(g) != 0) {
+    hck_dispatch_groups_known = 2;
+  } else if (hck_dispatch_groups_known == 0) {
+    hck_dispatch_groups_known = 1;
+  }
+}
+
+// dq_state.
+#define HCK_DQ_OWNER 0x3fffffffull
+#define HCK_DQ_SUSPENSION 0xff80000000000000ull
+#define HCK_DQ_INTERVAL 0x0400000000000000ull
+#define HCK_DQ_SIDE 0x0200000000000000ull
+#define HCK_DQ_INACTIVE 0x0100000000000000ull
+#define HCK_DQ_NEEDS_ACTIVATION 0x0080000000000000ull
+
+// libdispatch's own condition for its trap: the queue, or one that it leads to, is locked by this
+// very thread.
+HCK_INLINE int hck_queue_runs_on(const void *_Nonnull queue, uint32_t tid) {
+  const void *q = queue;
+  for (int depth = 0; depth < 64; depth++) {
+    const void *target = hck_queue_target(q);
+    if (!target) { return 0; } // a root queue has no owner
+    if (((hck_queue_state(q) ^ tid) & HCK_DQ_OWNER) == 0) { return 1; }
+    q = target;
+  }
+  return 0;
+}
+HCK_INLINE int hck_queue_is_overresumed(const void *_Nonnull queue, int source) {
+  uint64_t state = hck_queue_state(queue);
+  if (state >= HCK_DQ_INTERVAL || state & HCK_DQ_SIDE) { return 0; }
+  return !(source && (state & HCK_DQ_SUSPENSION) == (HCK_DQ_INACTIVE | HCK_DQ_NEEDS_ACTIVATION));
+}
+HCK_INLINE int hck_queue_is_suspended(const void *_Nonnull queue) {
+  return (hck_queue_state(queue) & HCK_DQ_SUSPENSION) != 0;
+}
+HCK_INLINE int hck_queue_is_inactive(const void *_Nonnull queue) {
+  return (hck_queue_state(queue) & HCK_DQ_INACTIVE) != 0;
+}
+HCK_INLINE int hck_queue_leads_to(const void *_Nonnull from, const void *_Nonnull to) {
+  const void *q = from;
+  for (int depth = 0; q && depth < 64; depth++) {
+    if (q == to) { return 1; }
+    q = hck_queue_target(q);
+  }
+  return 0;
+}
+
+#endif
