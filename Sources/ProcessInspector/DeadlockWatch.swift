@@ -234,6 +234,7 @@ final class DeadlockWatch {
     let outside = runtime.outside()
     var canMove = false
     var hidden: [KernelThreadID: UInt64] = [:]
+    // A condition's wait may be one for an operation.
     let recorded = Set((0..<arena.slots).compactMap { arena.waitingThread($0) })
     for tid in files.threads() where !ignored.contains(tid) {
       let standing = outside.standing(tid)
