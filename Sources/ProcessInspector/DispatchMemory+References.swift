@@ -21,9 +21,9 @@ extension DispatchMemory {
     guard let own = RemoteBytes(memory, task, 0x200),
       let context = memory.word(task &+ 0x40)
     else { return found }
-    search(own, to: objects, deepest: 2, &found)
+    search(own, to: objects, deepest: 5, &found)
     if let words = RemoteBytes(memory, context &- 0x20, 0x120) {
-      search(words, to: objects, deepest: 2, &found)
+      search(words, to: objects, deepest: 5, &found)
     }
     return found
   }

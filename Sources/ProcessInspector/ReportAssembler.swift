@@ -125,7 +125,10 @@ struct ReportAssembler {
       case .notify: action = .askedToBeNotified
       }
       let stack = acquisition(tally.site, live: [])
-      guard !stack.isEmpty else { return nil }
+      // From where it was made is often not kept, and then tells nothing.
+      guard !stack.isEmpty, action != .made || stack.contains(where: { !$0.runtime }) else {
+        return nil
+      }
       let seen = look.threads.first { $0.isAlive && $0.kind == .thread && $0.tid == tally.tid }
       return ResourceEvent(
         action: action, count: Int(clamping: tally.count), thread: seen?.id,
