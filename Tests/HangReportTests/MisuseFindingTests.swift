@@ -27,7 +27,8 @@ import WaitForGraph
   private static func misuse(_ rule: Misuse.Rule, resource: Int = 1) -> Misuse {
     Misuse(
       rule: rule, thread: ThreadID(1), resource: ResourceID(resource), owner: ThreadID(2),
-      site: picture.stack("release()", 20), otherSite: picture.stack("hold()", 12))
+      mutex: ResourceID(1), site: picture.stack("release()", 20),
+      otherSite: picture.stack("hold()", 12))
   }
 
   @Test("a foreign unlock names both threads and both places")
