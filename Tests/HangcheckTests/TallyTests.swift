@@ -28,7 +28,7 @@ struct TallyTests {
     let thread = Thread {
       if let arena = TallyTests.made, let slot = takeSlot(arena) {
         openSlot(slot, arena, stackBytes: 256 << 10)
-        pthread_setname_np(pthread_self(), name)
+        Thread.current.name = name
         body(slot, arena)
       }
       done.signal()
