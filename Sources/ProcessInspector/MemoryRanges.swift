@@ -48,7 +48,8 @@ struct MemoryRanges {
         } else {
           library = Self.library(path)
           hasSwift = hasSwift || Self.contains(path, "libswiftCore.so")
-          hasAsynchronousIO = hasAsynchronousIO || Self.contains(path, "[aio]")
+          hasAsynchronousIO =
+            hasAsynchronousIO || Self.contains(path, "[aio]") || Self.contains(path, "[io_uring]")
         }
         if flags[at + 2] == 120 { code.append(Code(start: start, end: end, library: library)) }
         if library == .dispatch { dispatchData.append(start..<end) }

@@ -23,8 +23,6 @@ struct OperationState: Equatable {
   /// The pthread condition that `waitUntilFinished` waits on, and the mutex that goes with it.
   var condition: UInt64
   var mutex: UInt64
-  /// What libdispatch runs for it, as Swift's object.
-  var schedule: UInt64?
 
   var isExecuting: Bool { phase == .executing }
   var isFinished: Bool { phase >= .finishing }
@@ -66,7 +64,8 @@ final class OperationMemory {
 
   let objects: SwiftObjects
   let memory: ProcessMemory
-  private let waitForAll: Range<UInt64>?
+  /// Where a thread returns to that is in these functions.
+  let code: [String: Range<UInt64>]
   private let images: ImageMap
   private static let conditionBytes: UInt64 = 48
   private static let stackBytes = 8192
@@ -79,22 +78,28 @@ final class OperationMemory {
       files.mappings(), root: "/proc/\(files.pid.rawValue)/root", pid: files.pid.rawValue,
       memory: memory)
     let executable = files.executable()
-    // With a static standard library it is in the executable.
-    let name = "$s10Foundation14OperationQueueC33waitUntilAllOperationsAreFinishedyyF"
-    var range: Range<UInt64>?
+    // With a static standard library they are in the executable.
+    var code: [String: Range<UInt64>] = [:]
     for mapping in images.mappings
-    where range == nil && mapping.isExecutable
+    where code.isEmpty && mapping.isExecutable
       && (mapping.path == executable || mapping.path.contains("/libFoundation.so"))
     {
-      guard let image = images.image(at: mapping.start),
-        let symbol = ImageSymbols([name], in: image, of: images)?.symbols[name],
-        let bias = images.loadBias(of: image)
+      guard let image = images.image(at: mapping.start), let bias = images.loadBias(of: image),
+        let found = ImageSymbols(Self.functions, in: image, of: images)
       else { continue }
-      range = (bias &+ symbol.value)..<(bias &+ symbol.value &+ max(1, symbol.size))
+      for (name, symbol) in found.symbols where symbol.size > 1 {
+        let start = bias &+ symbol.value
+        code[name] = (start + 1)..<(start &+ symbol.size)
+      }
     }
-    guard range != nil else { return nil }
-    waitForAll = range
+    guard !code.isEmpty else { return nil }
+    self.code = code
   }
+
+  static let waitForAll = "$s10Foundation14OperationQueueC33waitUntilAllOperationsAreFinishedyyF"
+  static let schedule = "$s10Foundation14OperationQueueC9_scheduleyyAA0B0CF"
+  static let start = "$s10Foundation9OperationC5startyyF"
+  private static let functions: Set = [waitForAll, schedule, start]
 
   /// The operation at an address; nil where there is none.
   func operation(_ address: UInt64) -> OperationState? {
@@ -119,8 +124,7 @@ final class OperationMemory {
       isCancelled: copy.byte(isCancelled) == 1, isReady: unfinished == 0, dependencies: all,
       unfinishedDependencies: unfinished,
       queue: copy.word(queue) == 0 ? nil : copy.word(queue), condition: wait.condition,
-      mutex: wait.mutex,
-      schedule: fields["__schedule"].map { copy.word($0) }.flatMap { $0 == 0 ? nil : $0 })
+      mutex: wait.mutex)
   }
 
   /// The operation queue at an address; nil where there is none.
@@ -150,7 +154,7 @@ final class OperationMemory {
   /// What the thread waits for that is blocked on `futex` with its stack at `stackPointer`: the
   /// operation that lies near the top of its stack and has its condition there.
   func waitedOperation(stackPointer: UInt64, futex: UInt64) -> Waited? {
-    guard let stack = stack(stackPointer) else { return nil }
+    guard let stack = stack(stackPointer, Self.stackBytes) else { return nil }
     var seen: Set<UInt64> = []
     for index in 0..<stack.words {
       let word = stack.word(index * 8)
@@ -167,7 +171,7 @@ final class OperationMemory {
 
   /// The queue of the operation, where the thread waits for all that is in it.
   private func waitedQueue(_ operation: OperationState, _ stack: RemoteBytes) -> UInt64? {
-    guard let waitForAll, let queue = operation.queue,
+    guard let waitForAll = code[Self.waitForAll], let queue = operation.queue,
       let index = (0..<stack.words).first(where: { waitForAll.contains(stack.word($0 * 8)) })
     else { return nil }
     // The queue is among the registers that its frame and the ones below it saved.
@@ -175,13 +179,15 @@ final class OperationMemory {
     return near ? queue : nil
   }
 
-  /// As much as there is, up to 8 KB.
-  private func stack(_ pointer: UInt64) -> RemoteBytes? {
+  /// As much of the stack as there is, up to a limit.
+  func stack(_ pointer: UInt64, _ limit: Int) -> RemoteBytes? {
     let start = pointer & ~7
-    if let all = RemoteBytes(memory, start, Self.stackBytes) { return all }
-    // It ends sooner; mappings end with a page.
-    let toPage = Int(4096 - start % 4096)
-    return RemoteBytes(memory, start, toPage + 4096) ?? RemoteBytes(memory, start, toPage)
+    guard let end = images.mapping(at: start)?.end else {
+      // Mapped since the list was made: mappings end with a page.
+      return RemoteBytes(memory, start, limit)
+        ?? RemoteBytes(memory, start, Int(4096 - start % 4096))
+    }
+    return RemoteBytes(memory, start, Int(min(UInt64(limit), (end - start) & ~7)))
   }
 
   /// The pthread objects of an NSCondition.

@@ -16,6 +16,14 @@ extension OutsideWorld {
 }
 
 extension DispatchMemory {
+  /// Whether the main queue has left the first thread; the flag lies behind its width.
+  var isMainQueueUnbound: Bool {
+    guard let flags = memory.word32(layout.mainQueue &+ UInt64(DispatchLayout.width)) else {
+      return false
+    }
+    return flags & 0x4_0000 == 0
+  }
+
   /// The program's timers, where all of them can be read.
   func timersInWords() -> OutsideWorld.DispatchTimers {
     guard let before = countOfTimers(), let timers = timers(), countOfTimers() == before,

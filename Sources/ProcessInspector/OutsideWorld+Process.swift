@@ -11,7 +11,9 @@ extension OutsideWorld {
     // A blocked thread raises none of these (ILL, TRAP, BUS, FPE, SEGV) by itself.
     var quiet: UInt64 = 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 10 | 1 << 31 | 1 << 32
     // QUIT and ABRT are the runtime's where there is a runtime, and it has its others too.
-    if ranges.hasSwift && caught & 0x4d8 == 0x4d8 { quiet |= 1 << 2 | 1 << 5 }
+    if (ranges.hasSwift || hasStaticSwift) && caught & 0x4d8 == 0x4d8 {
+      quiet |= 1 << 2 | 1 << 5
+    }
     for signal in exceptions.signals where signal >= 1 && signal <= 64 {
       quiet |= 1 << (signal - 1)
     }
@@ -42,6 +44,7 @@ extension OutsideWorld {
   func machinery() -> [String] {
     var words: [String] = []
     if !ranges.isKnown { words.append("its mappings cannot be read") }
+    if isFrozen() { words.append("its control group is frozen, and may be thawed") }
     if ranges.hasAsynchronousIO { words.append("asynchronous input or output is set up") }
     guard let names = proc.list(descriptors) else {
       return words + ["its descriptors cannot be listed"]
@@ -50,6 +53,15 @@ extension OutsideWorld {
       words.append("descriptor \(name), an io_uring")
     }
     return words
+  }
+
+  /// In a frozen group a thread that was woken still looks as if it waited.
+  private func isFrozen() -> Bool {
+    guard let groups = proc.text("cgroup"),
+      let line = groups.split(separator: "\n").first(where: { $0.hasPrefix("0::/") }),
+      let events = readFile("/sys/fs/cgroup" + line.dropFirst(3) + "/cgroup.events")
+    else { return false }
+    return String(decoding: events, as: UTF8.self).split(separator: "\n").contains("frozen 1")
   }
 
   /// Children that live: they can send signals, and their end is one.

@@ -4,7 +4,7 @@ internal import Glibc
 extension OutsideWorld {
   /// Who could make a thread go on.
   package func standing(_ tid: KernelThreadID) -> ThreadStanding {
-    guard isSupported, let seen = proc.systemCall(tid) else {
+    guard program.isSupported, let seen = proc.systemCall(tid) else {
       // The first thread stays listed when it has ended; its system call may then not be read.
       return ThreadStanding(
         proc.state(tid) == UInt8(ascii: "Z") ? .idle("a thread that ended") : .unknown)
@@ -42,7 +42,7 @@ extension OutsideWorld {
       return .timed
     case SystemCalls.sigtimedwait where arguments[2] != 0: return .timed
     case SystemCalls.semtimedop where arguments[3] != 0: return .timed
-    case SystemCalls.sigsuspend where isParkedMain(call):
+    case SystemCalls.sigsuspend where isParkedMain(call, tid):
       return .idle("the main thread after dispatchMain()")
     default: break
     }
@@ -103,8 +103,12 @@ extension OutsideWorld {
     return until > tenYears
   }
 
-  private func isParkedMain(_ call: SystemCall) -> Bool {
-    ranges.isDispatch(call.arguments[0]) && caller(of: call) == .dispatch
+  private func isParkedMain(_ call: SystemCall, _ tid: KernelThreadID) -> Bool {
+    guard tid.rawValue == files.pid.rawValue else { return false }
+    if ranges.isDispatch(call.arguments[0]) && caller(of: call) == .dispatch { return true }
+    // With a static standard library the code is the program's. The main queue is bound to the first
+    // thread until dispatchMain(), which never comes back.
+    return hasStaticSwift && dispatch?.isMainQueueUnbound == true
   }
 
   /// Whose code made the system call: the first return address on the stack that is not libc's own.

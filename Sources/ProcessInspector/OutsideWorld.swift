@@ -45,7 +45,9 @@ package final class OutsideWorld {
   private(set) lazy var ranges = MemoryRanges(proc)
   let dispatch: DispatchMemory?
   private(set) lazy var timers = askTimers()
-  private(set) lazy var isSupported = Self.isSupported(proc)
+  private(set) lazy var program = ExecutableFacts(proc)
+  /// The program brings Swift's runtime along, and is its own libdispatch and Foundation.
+  private(set) lazy var hasStaticSwift = !ranges.hasSwift && program.hasSwift()
 
   /// The folder of its descriptors: the first thread's is empty once that has ended.
   private(set) lazy var descriptors = {
@@ -103,7 +105,7 @@ package final class OutsideWorld {
       survey.openings += words
       return survey.openings.count >= limit
     }
-    guard isSupported else {
+    guard program.isSupported else {
       survey.openings = ["its system calls cannot be read here"]
       return survey
     }
@@ -130,20 +132,5 @@ package final class OutsideWorld {
     case .idle(let what): return "\(who) is \(what)"
     case .unknown: return "\(who): what it does is not known"
     }
-  }
-
-  /// System calls by number are known for 64-bit programs of this machine alone.
-  private static func isSupported(_ proc: ProcReader) -> Bool {
-    #if arch(x86_64)
-      // The first thread's link is empty once it has ended.
-      let others = (proc.list("task") ?? []).reversed().prefix(4).map { "task/\($0)/exe" }
-      guard let header = (["exe"] + others).lazy.compactMap({ proc.start(of: $0, 20) }).first
-      else { return false }
-      // ELF, 64 bits, x86-64.
-      return header.starts(with: [0x7f, 0x45, 0x4c, 0x46, 2]) && header[18] == 62
-        && header[19] == 0
-    #else
-      return false
-    #endif
   }
 }

@@ -29,13 +29,13 @@ final class ProcReader {
     return buffer.withUnsafeBufferPointer { body(UnsafeBufferPointer(rebasing: $0[..<filled])) }
   }
 
-  /// The first bytes of a file that may be large.
-  func start(of name: String, _ count: Int) -> [UInt8]? {
+  /// A part of a file that may be large; nil where it has not all of it.
+  func part(of name: String, at offset: UInt64 = 0, _ count: Int) -> [UInt8]? {
     let fd = open(folder + name, O_RDONLY | O_CLOEXEC)
     guard fd >= 0 else { return nil }
     defer { close(fd) }
     var bytes = [UInt8](repeating: 0, count: count)
-    let got = Glibc.read(fd, &bytes, count)
+    let got = pread(fd, &bytes, count, off_t(truncatingIfNeeded: offset))
     return got == count ? bytes : nil
   }
 

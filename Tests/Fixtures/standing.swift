@@ -2,7 +2,7 @@
 import Dispatch
 import Foundation
 
-#if canImport(FoundationNetworking)
+#if canImport(FoundationNetworking) && !ALONE
   import FoundationNetworking
 #endif
 
@@ -118,11 +118,13 @@ case "run-loop-until": RunLoop.main.run(until: Date(timeIntervalSinceNow: 1000))
 case "run-loop-timer":
   RunLoop.main.add(Timer(timeInterval: 1000, repeats: true) { _ in }, forMode: .default)
   RunLoop.main.run()
-case "url-session":
-  let done = DispatchSemaphore(value: 0)
-  let url = URL(string: "http://127.0.0.1:\(listening().port)/")!
-  URLSession.shared.dataTask(with: url) { _, _, _ in done.signal() }.resume()
-  done.wait()
+#if !ALONE
+  case "url-session":
+    let done = DispatchSemaphore(value: 0)
+    let url = URL(string: "http://127.0.0.1:\(listening().port)/")!
+    URLSession.shared.dataTask(with: url) { _, _, _ in done.signal() }.resume()
+    done.wait()
+#endif
 case "process":
   let process = Process()
   process.executableURL = URL(fileURLWithPath: "/bin/sleep")

@@ -11,6 +11,8 @@ import Testing
     let operations: OperationMemory
     var main: OperationMemory.Waited?
     var others: [OperationMemory.Waited] = []
+    var waiters: [KernelThreadID] = []
+    var running: [KernelThreadID: [OperationState]] = [:]
 
     init(_ mode: String) throws {
       standing = try Standing(try Standing.program("operating.swift"), [mode])
@@ -18,7 +20,12 @@ import Testing
       operations = try #require(
         OperationMemory(files: standing.files, memory: ProcessMemory(standing.files.pid)))
       for tid in standing.files.threads() {
-        guard let call = standing.world().proc.systemCall(tid)?.call, call.number == 202,
+        guard let call = standing.world().proc.systemCall(tid)?.call, call.number == 202 else {
+          continue
+        }
+        let runs = operations.runningOperations(stackPointer: call.stackPointer)
+        if !runs.isEmpty { running[tid] = runs }
+        guard
           let waited = operations.waitedOperation(
             stackPointer: call.stackPointer, futex: call.arguments[0])
         else { continue }
@@ -26,6 +33,7 @@ import Testing
           main = waited
         } else {
           others.append(waited)
+          waiters.append(tid)
         }
       }
     }
@@ -83,6 +91,10 @@ import Testing
     #expect(state.maxConcurrentOperationCount == 2)
     #expect(state.isFull)
     #expect(state.operations.count == 4)
+    // Each of the two runs one of the first two, and waits for a child.
+    let running = state.operations.prefix(2)
+    #expect(Set(subject.running.values.joined().map(\.address)) == Set(running))
+    #expect(Set(subject.running.keys) == Set(subject.waiters))
     let label = try #require(state.dispatchQueue.flatMap { subject.dispatch?.queue($0)?.label })
     #expect(label == "com.example.a-queue-with-a-long-name")
   }
@@ -111,10 +123,13 @@ import Testing
   }
 
   @Test func subclassOfTheProgram() throws {
-    let waited = try #require(try Subject("subclass").main)
+    let subject = try Subject("subclass")
+    let waited = try #require(subject.main)
     #expect(waited.operation.className == "operating.Fetch")
     #expect(waited.operation.name == "7")
     #expect(waited.operation.isExecuting)
+    #expect(subject.running.values.map { $0.map(\.address) } == [[waited.operation.address]])
+    #expect(subject.running[KernelThreadID(subject.standing.files.pid.rawValue)] == nil)
   }
 
   @Test func finishedDependenciesStayListed() throws {

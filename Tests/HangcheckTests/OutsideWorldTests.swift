@@ -7,6 +7,7 @@ import Testing
 /// Who could still wake a process: programs that stand still, and what is found of each.
 @Suite struct OutsideWorldTests {
   /// libdispatch's own memory is another reader's business: here the program's timers are given.
+  static let isStatic = ["-static-stdlib", "-DALONE"]
   static let noTimers = OutsideWorld.DispatchTimers.known([])
 
   @Test(
@@ -43,6 +44,14 @@ import Testing
     #expect(subject.becomesClosed() == [])
   }
 
+  @Test(arguments: [
+    "semaphore", "workers", "group", "condition", "main-queue", "main-queue-used", "run-loop",
+  ])
+  func closedStatic(_ mode: String) throws {
+    let subject = try Standing(try Standing.program("standing.swift", Self.isStatic), [mode])
+    #expect(subject.becomesClosed() == [])
+  }
+
   @Test(
     arguments: [
       "signal-source", "read-source", "server", "timer-source", "wall-timer",
@@ -53,6 +62,16 @@ import Testing
     let subject = try Standing(try Standing.program("standing.swift"), [mode])
     #expect(subject.staysOpen())
     #expect(subject.staysOpen(timers: .unknown))
+  }
+
+  @Test(
+    arguments: [
+      "signal-source", "read-source", "timer-source", "after-beside-semaphore", "task-sleep",
+      "run-loop-until",
+    ])
+  func openStatic(_ mode: String) throws {
+    let subject = try Standing(try Standing.program("standing.swift", Self.isStatic), [mode])
+    #expect(subject.staysOpen())
   }
 
   @Test(
@@ -69,6 +88,15 @@ import Testing
   func normalProgramsAreOpen(_ command: [String]) throws {
     let subject = try Standing(command[0], Array(command.dropFirst()), saysReady: false)
     #expect(subject.staysOpen(timers: Self.noTimers))
+  }
+
+  @Test(arguments: [[], Self.isStatic])
+  func mainQueueIsBoundUntilDispatchMain(_ flags: [String]) throws {
+    for mode in ["run-loop", "semaphore", "main-queue"] {
+      let subject = try Standing(try Standing.program("standing.swift", flags), [mode])
+      #expect(subject.becomesClosed() == [])
+      #expect(subject.dispatch?.isMainQueueUnbound == (mode == "main-queue"), "\(mode)")
+    }
   }
 
   @Test func wordsSayWhat() throws {

@@ -39,7 +39,7 @@ final class Standing {
     }
   }
 
-  private var dispatch: DispatchMemory?
+  private(set) var dispatch: DispatchMemory?
 
   /// With `timers` nil libdispatch's memory is asked.
   func world(timers: OutsideWorld.DispatchTimers? = nil) -> OutsideWorld {
@@ -70,9 +70,9 @@ final class Standing {
 
   /// Whether no look, while it settles and after, finds it closed.
   func staysOpen(timers: OutsideWorld.DispatchTimers? = nil) -> Bool {
-    for _ in 0..<40 {
+    for _ in 0..<25 {
       if openings(timers: timers).isEmpty { return false }
-      usleep(20_000)
+      usleep(10_000)
     }
     return true
   }
@@ -88,19 +88,22 @@ final class Standing {
 
   private static let built = Builds()
 
-  static func program(_ source: String) throws -> String { try built.program(source) }
+  static func program(_ source: String, _ flags: [String] = []) throws -> String {
+    try built.program(source, flags)
+  }
 
   /// Compiles each source once.
   private final class Builds: Sendable {
     private let folder = Result { try Scratch() }
     private let programs = Locked<[String: String]>([:])
 
-    func program(_ source: String) throws -> String {
+    func program(_ source: String, _ flags: [String]) throws -> String {
       try programs.with { programs in
-        if let path = programs[source] { return path }
+        let key = ([source] + flags).joined()
+        if let path = programs[key] { return path }
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
           .deletingLastPathComponent().appending(path: "Fixtures/\(source)").path
-        let path = try folder.get().path + "/" + source.replacing(".", with: "-")
+        let path = try folder.get().path + "/" + key.replacing(".", with: "-")
         let stem = String(source.prefix { $0 != "." })
         let compiler =
           source.hasSuffix(".c")
@@ -108,12 +111,12 @@ final class Standing {
           : ["swiftc", "-swift-version", "5", "-O", "-module-name", stem]
         let result = try Run.program(
           "/usr/bin/env",
-          compiler
+          compiler + flags
             + ["-suppress-warnings", file, "-o", path].filter {
               $0 != "-suppress-warnings" || compiler[0] == "swiftc"
             })
         #expect(result.status == 0, "\(result.errors)")
-        programs[source] = path
+        programs[key] = path
         return path
       }
     }
