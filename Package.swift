@@ -70,7 +70,9 @@ let package = Package(
       name: "HangReportTests", dependencies: ["HangReport", "WaitForGraph"], swiftSettings: strict),
     .testTarget(
       name: "HangcheckTests",
-      dependencies: ["hangcheck", "HangReport", "ProcessInspector", "WaitForGraph"],
+      dependencies: [
+        "hangcheck", "HangReport", "ProcessInspector", "WaitForGraph", "Recorder", "CHangcheck",
+      ],
       swiftSettings: strict),
     // Runs the programs of Tests/Fixtures, which are no targets, and those of Examples.
     .testTarget(

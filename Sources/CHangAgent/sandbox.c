@@ -15,12 +15,12 @@
 static long (*real_syscall)(long, long, long, long, long, long, long);
 static int (*real_prctl)(int, long, long, long, long);
 
-__attribute__((constructor)) static void find_real(void) {
+__attribute__((constructor, noinline)) static void find_real(void) {
   real_prctl = (__typeof__(real_prctl))dlsym(RTLD_NEXT, "prctl");
   __atomic_store_n(&real_syscall, (__typeof__(real_syscall))dlsym(RTLD_NEXT, "syscall"), __ATOMIC_RELEASE);
 }
 
-static void confine(void) {
+static __attribute__((noinline)) void confine(void) {
   // In a child of vfork this memory is the parent's.
   hck_arena *arena = hck_arena_get();
   if (!hck_socket_name || (arena && arena->pid != (uint32_t)getpid())) { return; }

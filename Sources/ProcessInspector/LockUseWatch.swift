@@ -13,6 +13,10 @@ final class LockUseWatch {
     var generation: UInt32
     var key: ResourceKey
   }
+  private struct Exit: Hashable {
+    var tid: UInt32
+    var key: ResourceKey
+  }
   private struct Waiter: Hashable {
     var slot: UInt32
     var generation: UInt32
@@ -26,6 +30,7 @@ final class LockUseWatch {
   private var cost: UInt64 = 0
   private var leftSince: [Left: UInt64] = [:]
   private var told: Set<Left> = []
+  private var toldExits: Set<Exit> = []
   private var toldConditions: Set<UInt64> = []
   /// Pairs of waiters that were seen once.
   private var suspects: Set<[Waiter]> = []
@@ -36,6 +41,14 @@ final class LockUseWatch {
     self.arena = arena
     self.files = files
     self.memory = memory
+  }
+
+  /// Whether this is news: a lock that a thread left behind is seen from outside, and told again by
+  /// the agent at the program's end.
+  func isNews(_ alarm: RecordedAlarm) -> Bool {
+    guard alarm.kind == HCK_ALARM_EXIT_HELD.rawValue else { return true }
+    let exit = Exit(tid: UInt32(truncatingIfNeeded: alarm.other), key: alarm.key)
+    return toldExits.insert(exit).inserted
   }
 
   /// `now`: CLOCK_MONOTONIC in nanoseconds. Each misuse once, as if its thread had said it.

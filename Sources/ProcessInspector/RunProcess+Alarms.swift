@@ -16,7 +16,9 @@ extension RunProcess {
       return nil
     }
     let look = alive ? wholeLook(now: now) : watch.lastLook(now: now)
-    let told = alarms.filter { !isExit($0) || confirmsAtExit?($0, look) == true }
+    let told = alarms.filter {
+      lockUse.isNews($0) && (!isExit($0) || confirmsAtExit?($0, look) == true)
+    }
     guard !told.isEmpty else {
       settleAlarms()
       return nil

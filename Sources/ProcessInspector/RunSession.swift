@@ -74,7 +74,10 @@ package final class RunSession: RunWatch {
       if let event = tellLongWaits(of: process, now: now) { events.append(event) }
       if let event = tellAlarms(of: process, now: now) { events.append(event) }
       // The program's own arena is kept: it is what is known when it was killed.
-      if !process.isRoot && !process.isAlive { processes[pid] = nil }
+      if !process.isRoot && !process.isAlive {
+        if let event = tellAlarms(of: process, now: now) { events.append(event) }
+        processes[pid] = nil
+      }
     }
     return events
   }

@@ -113,6 +113,12 @@ HCK_INLINE uint64_t hck_queue_state(const void *_Nonnull q) { return HCK_DO(uint
 HCK_INLINE uint16_t hck_queue_width(const void *_Nonnull q) { return HCK_DO(uint16_t, q, 80); }
 HCK_INLINE int64_t hck_semaphore_value(const void *_Nonnull s) { return HCK_DO(int64_t, s, 48); }
 HCK_INLINE int64_t hck_semaphore_first(const void *_Nonnull s) { return HCK_DO(int64_t, s, 56); }
+// What dispatch_semaphore_wait does where there is a permit: the value is the number of permits, less
+// those who wait. 0 when there is none, or somebody came between.
+HCK_INLINE int hck_semaphore_take(void *_Nonnull s) {
+  int64_t *value = (int64_t *)((char *)s + 48), permits = __atomic_load_n(value, __ATOMIC_RELAXED);
+  return permits > 0 && __atomic_compare_exchange_n(value, &permits, permits - 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
 HCK_INLINE uint32_t hck_group_count(const void *_Nonnull g) { return (0u - (HCK_DO(uint32_t, g, 48) & ~3u)) >> 2; }
 HCK_INLINE uint64_t hck_group_state(const void *_Nonnull g) { return HCK_DO(uint64_t, g, 48); }
 HCK_INLINE int hck_is_block_object(const void *_Nonnull block) {

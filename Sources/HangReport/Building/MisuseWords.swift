@@ -10,7 +10,7 @@ struct MisuseWords {
     let owner = misuse.owner == misuse.thread ? "itself" : names.short(misuse.owner)
     let hasOwner = misuse.owner != nil
     let holder =
-      !hasOwner ? "it is held" : owner == "itself" ? "it holds it itself" : "\(owner) holds it"
+      !hasOwner ? "it is in use" : owner == "itself" ? "it holds it itself" : "\(owner) holds it"
     return switch misuse.rule {
     case .foreignUnlock:
       "\(who) unlocks \(what), which \(hasOwner ? owner : "another thread") locked: only the thread"
