@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -106,7 +107,8 @@ static int can_load_named(const char *name) {
   }
 }
 
-static int can_load(int directory, const char *path, int searches) {
+// Not inlined: their buffers would lie in the frames of those who never come here.
+__attribute__((noinline)) static int can_load(int directory, const char *path, int searches) {
   if (!path || !*path) { return 1; }
   int error = errno;
   int result = searches && !strchr(path, '/') ? can_load_named(path) : can_load_at(directory, path, 4);
@@ -114,7 +116,7 @@ static int can_load(int directory, const char *path, int searches) {
   return result;
 }
 
-static int can_load_open(int fd) {
+__attribute__((noinline)) static int can_load_open(int fd) {
   int error = errno;
   int result = can_load_file(fd, 4);
   errno = error;
@@ -135,8 +137,15 @@ static char *const *find(char *const environment[], const char *prefix) {
   return 0;
 }
 
+// A handler of a crash that starts a reporter has a stack of a few kilobytes: there is no room for
+// a second environment, and nothing to watch in what it starts.
+static int is_cramped(void) {
+  stack_t stack;
+  return sigaltstack(0, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0;
+}
+
 static int wanted(char *const environment[]) {
-  return hck_socket_name && hck_follows() && hck_agent_path && !find(environment, "HANGCHECK_LINK=");
+  return hck_socket_name && !is_cramped() && hck_follows() && hck_agent_path && !find(environment, "HANGCHECK_LINK=");
 }
 
 // Room for the copy that `fill` writes: two more entries and the end.

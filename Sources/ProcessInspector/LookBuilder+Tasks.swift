@@ -62,7 +62,7 @@ extension LookBuilder {
     for pool in concurrency.pools() ?? [] {
       if pool.isCut || (!pool.pending.isEmpty && !pool.isExhausted) { hasOpenings = true }
       names[ResourceKey(address: pool.queue, kind: DerivedKind.pool)] =
-        "\(pool.label), \(pool.width) threads"
+        "\(Self.priority(pool.priority)), \(pool.width) threads"
       for job in pool.pending {
         switch job {
         case .task(let address), .actor(let address), .other(let address):
@@ -71,6 +71,16 @@ extension LookBuilder {
       }
     }
     return pooled
+  }
+
+  private static func priority(_ priority: UInt8) -> String {
+    switch priority {
+    case 9: "background"
+    case 0x11: "utility"
+    case 0x15: "default priority"
+    case 0x19: "high priority"
+    default: "priority \(priority)"
+    }
   }
 
   private mutating func wait(

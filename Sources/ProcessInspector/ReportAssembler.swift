@@ -73,11 +73,11 @@ struct ReportAssembler {
 
   /// A queued block, a task: no thread, but something that waits, and that others wait for.
   private func pendingWork(_ seen: Snapshot.Thread, _ kernel: SeenThread) -> Thread {
-    let frames = kernel.code.enumerated().map { index, address in
+    let stack =
+      seen.kind == .task
+      ? ConcurrencyMemory.named(kernel.code, symbolizer)
       // A function's own address, not one behind a call.
-      RawFrame(pc: address, cfa: 0, isExact: index == 0)
-    }
-    let stack = symbolizer.frames(for: frames)
+      : symbolizer.frames(for: kernel.code.map { RawFrame(pc: $0, cfa: 0, isExact: true) })
     return Thread(
       id: seen.id, kind: seen.kind, tid: 0, address: Address(kernel.subject),
       pid: isRoot ? nil : files.pid.rawValue, name: kernel.name ?? "", queue: kernel.queue,

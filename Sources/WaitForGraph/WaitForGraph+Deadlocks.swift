@@ -1,6 +1,6 @@
 extension WaitForGraph {
   /// Every deadlock: one for each strongly connected set of threads, one for each resource whose
-  /// owner is gone, and one for all waits that nobody is left to end.
+  /// owner is gone; and where there is neither, one for all waits that nobody is left to end.
   ///
   /// In order of their first threads, and the same for the same snapshot in whatever order it is
   /// listed.
@@ -18,7 +18,18 @@ extension WaitForGraph {
           needsStandstill: members.contains { isOpenWant($0) }))
     }
     found += ownersGone(&behind)
-    if let deadlock = nobodyCanWake(arcs, &behind) { found.append(deadlock) }
+    if let deadlock = nobodyCanWake(arcs, &behind) {
+      if found.isEmpty {
+        found.append(deadlock)
+      } else {
+        // Those of the other deadlocks might have ended these waits.
+        let waiters = Set(deadlock.edges.map(\.thread) + deadlock.victims)
+        let told = found.reduce(into: Set<ThreadID>()) { told, other in
+          told.formUnion(other.edges.map(\.thread) + other.victims)
+        }
+        found[0].victims = (found[0].victims + waiters.subtracting(told)).sorted()
+      }
+    }
     return found.sorted {
       ($0.edges[0].thread, $0.edges[0].resource) < ($1.edges[0].thread, $1.edges[0].resource)
     }

@@ -46,7 +46,10 @@ struct Names {
     switch kind {
     case .thread: return "thread \(thread.tid)"
     case .block:
-      let queue = thread.queue.map { " queued on \"\(cleaned($0))\"" } ?? ""
+      let queue =
+        thread.queue == mainQueue
+        ? " queued on the main queue"
+        : thread.queue.map { " queued on \"\(cleaned($0))\"" } ?? ""
       return (number.map { "block \($0)" } ?? "the block") + queue
     case .task, .operation:
       if thread.name.isEmpty {
@@ -105,9 +108,25 @@ struct Names {
     return names.count > 1 ? word + joined(names) : names.first ?? ""
   }
 
+  /// `a mutex`, `an operation`, `the main queue`.
+  func some(_ id: ResourceID) -> String {
+    if isMainQueue(id) { return "the main queue" }
+    let kind = kind(id)
+    let vowels: Set<Character> = ["a", "e", "i", "u"]
+    let isOpen = kind.first.map { vowels.contains($0) } ?? false
+    return (isOpen || kind.hasPrefix("operation") ? "an " : "a ") + kind
+  }
+
+  private func isMainQueue(_ id: ResourceID) -> Bool {
+    resources[id].map { $0.kind == .queue && $0.name == Self.mainQueue } ?? false
+  }
+
+  static let mainQueue = "com.apple.main-thread"
+
   /// `mutex "cache" at 0x55d0c0de1040`.
   func resource(_ id: ResourceID) -> String {
     guard let resource = resources[id] else { return "an unknown resource" }
+    if isMainQueue(id) { return "the main queue" }
     let name = resource.name.map { " \"\(cleaned($0))\" at" } ?? ""
     return "\(kind(id))\(name) \(resource.address)"
   }

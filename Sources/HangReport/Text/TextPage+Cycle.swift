@@ -54,19 +54,19 @@ extension TextPage {
     case 1 where words.isUpgrade:
       sentence = "\(first) waits to write a read-write lock that it holds for reading itself"
     case 1 where locksOnly && !words.isOpen:
-      sentence = "\(first) waits for a \(names.kind(edges[0].waitsFor)) that it already holds"
+      sentence = "\(first) waits for \(names.some(edges[0].waitsFor)) that it already holds"
     case 1:
-      sentence = words.clause(edges[0], what: "a " + names.kind(edges[0].waitsFor))
+      sentence = words.clause(edges[0], what: names.some(edges[0].waitsFor))
     case 2 where edges[0].waitsFor == edges[1].waitsFor:
       let kind = names.kind(edges[0].waitsFor)
       sentence =
-        words.clause(edges[0], what: "a " + kind) + ", and "
+        words.clause(edges[0], what: names.some(edges[0].waitsFor)) + ", and "
         + words.clause(edges[1], what: "the same " + kind)
     case 2 where locksOnly:
       sentence =
         "\(names.list(edges.map(\.thread))) each hold a lock that the other waits for"
     case 2:
-      sentence = edges.map { words.clause($0, what: "a " + names.kind($0.waitsFor)) }
+      sentence = edges.map { words.clause($0, what: names.some($0.waitsFor)) }
         .joined(separator: ", and ")
     case 3, 4:
       sentence = "\(names.list(edges.map(\.thread))) wait for each other in a circle"
@@ -86,14 +86,14 @@ extension TextPage {
   private func standstill(_ words: CycleWords) -> String {
     let edges = words.edges
     if edges.count == 1 {
-      return words.clause(edges[0], what: "a " + names.kind(edges[0].waitsFor))
+      return words.clause(edges[0], what: names.some(edges[0].waitsFor))
     }
     let threads = edges.map(\.thread).reduce(into: [ThreadID]()) { list, id in
       if !list.contains(id) { list.append(id) }
     }
     if Set(edges.map(\.waitsFor)).count == 1 {
       return
-        "\(names.list(threads)) wait for a \(names.kind(edges[0].waitsFor)) that nobody is left to"
+        "\(names.list(threads)) wait for \(names.some(edges[0].waitsFor)) that nobody is left to"
         + " \(words.end(edges[0]))"
     }
     guard threads.count <= 4 else {
@@ -101,7 +101,7 @@ extension TextPage {
         "\(threads.count) threads, \(names.short(threads[0])) among them, wait for what nobody is"
         + " left to give"
     }
-    return edges.map { words.clause($0, what: "a " + names.kind($0.waitsFor)) }
+    return edges.map { words.clause($0, what: names.some($0.waitsFor)) }
       .joined(separator: ", and ")
   }
 
