@@ -345,19 +345,15 @@ final class Upload: Operation, @unchecked Sendable {
     DispatchQueue.global().asyncAfter(deadline: .now() + 2.8) { self.change(to: 2, "isFinished") }
   }
   private func change(to new: Int, _ key: String) {
-    #if SWAPPED
+    if key == "isFinished" {
+      willChangeValue(for: \.isFinished)
       lock.withLock { state = new }
-    #else
-      if key == "isFinished" {
-        willChangeValue(for: \.isFinished)
-        lock.withLock { state = new }
-        didChangeValue(for: \.isFinished)
-      } else {
-        willChangeValue(for: \.isExecuting)
-        lock.withLock { state = new }
-        didChangeValue(for: \.isExecuting)
-      }
-    #endif
+      didChangeValue(for: \.isFinished)
+    } else {
+      willChangeValue(for: \.isExecuting)
+      lock.withLock { state = new }
+      didChangeValue(for: \.isExecuting)
+    }
   }
 }
 func operationLate() {
