@@ -131,6 +131,12 @@ final class Arena {
       mutex: slot.pointee.wait_aux)
   }
 
+  /// The thread in a slot that waits without a time-out.
+  func waitingThread(_ index: UInt32) -> KernelThreadID? {
+    guard let wait = wait(index), !wait.isTimed else { return nil }
+    return KernelThreadID(Int32(truncatingIfNeeded: pointer(index).pointee.tid))
+  }
+
   func isLeft(_ index: UInt32) -> Bool {
     hck_load32(&pointer(index).pointee.state) == HCK_SLOT_EXITED.rawValue
   }

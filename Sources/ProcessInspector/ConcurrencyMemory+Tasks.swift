@@ -52,7 +52,6 @@ extension ConcurrencyMemory {
     var result = Tasks()
     result.isCut = !space.search(for: symbols.taskType, or: canary, deadline: deadline) {
       address, isTask in
-      guard !pages.holds(address) else { return }
       if isTask { candidates.append(address) } else { canaries.append(address) }
     }
     for address in candidates {
@@ -99,7 +98,8 @@ extension ConcurrencyMemory {
       priority: UInt8(truncatingIfNeeded: flags >> 8), kind: .task, isRunning: isRunning,
       isEnqueued: isEnqueued, isCancelled: status & Status.cancelled != 0,
       isUnstarted: isUnstarted && !isEnqueued, isSleeping: false, isHelper: false, parent: nil,
-      group: nil, wait: .none, resume: resume, status: status, context: context)
+      group: nil, waitsForAllChildren: false, wait: .none, resume: resume, status: status,
+      context: context)
     if flags & Flag.child != 0 {
       task.parent = pages.word(address &+ ConcurrencySymbols.taskSize)
       task.kind = flags & Flag.asyncLet != 0 ? .asyncLet : .task
@@ -112,7 +112,11 @@ extension ConcurrencyMemory {
     task.name = name(of: address)
     if !isRunning {
       task.wait = wait(of: address, status)
-      if case .continuation = task.wait { task.isSleeping = symbols.sleeps.holds(resume) }
+      if case .continuation = task.wait {
+        task.isSleeping = symbols.sleeps.holds(resume)
+        if symbols.nameless.holds(resume) { task.wait = .unknown }
+      }
+      if case .taskGroup = task.wait { task.waitsForAllChildren = waitsForAll(task) }
       task.isHelper = task.isUnstarted && task.wait == .none && isSleepHelper(context)
     }
     return task
@@ -161,10 +165,25 @@ extension ConcurrencyMemory {
     return nil
   }
 
+  /// At the end of a group's body, rather than in `next()`: the runtime asks for one child after the
+  /// other there, so that the function which asked tells.
+  private func waitsForAll(_ task: SwiftTask) -> Bool {
+    if symbols.groupEnds.holds(task.resume) { return true }
+    // The wait itself, the function that waits, `next()`, and what called that.
+    var context = task.context
+    for _ in 0..<3 {
+      guard let parent = pages.word(context), let resume = pages.word(context &+ 8) else { break }
+      if symbols.groupEnds.holds(resume) { return true }
+      guard parent != 0 else { break }
+      context = parent
+    }
+    return false
+  }
+
   /// The task that `Task.sleep` wakes itself with has its code in the runtime.
   private func isSleepHelper(_ context: UInt64) -> Bool {
     guard let entry = pages.word(context &- 0x18) else { return false }
-    return symbols.sleeps.holds(entry)
+    return symbols.sleeps.holds(entry) || symbols.nameless.holds(entry)
   }
 
   /// Notes with each waiting task the checked continuation that somebody still holds.
@@ -197,43 +216,5 @@ extension ConcurrencyMemory {
       let bytes = pages.bytes((object & 0x0fff_ffff_ffff_ffff) &+ 32, length)
     else { return nil }
     return String(decoding: bytes, as: UTF8.self)
-  }
-
-  /// Where a suspended task goes on, innermost first: code addresses at which functions begin or
-  /// resume; of a running one where it will return to.
-  ///
-  /// What stands between a wait and the program's code is left out.
-  func frames(of task: SwiftTask, most: Int = 256) -> [UInt64] {
-    pages.forget()
-    if task.isUnstarted || symbols.unstarted.contains(task.resume) {
-      return entry(of: task).map { [$0] } ?? []
-    }
-    var frames: [UInt64] = []
-    if !symbols.adapters.contains(task.resume) { frames.append(task.resume) }
-    var context = task.context
-    var seen: Set<UInt64> = []
-    while frames.count < most, context & 7 == 0, seen.insert(context).inserted {
-      guard let parent = pages.word(context), let resume = pages.word(context &+ 8),
-        isCode(resume), !symbols.ends.contains(resume)
-      else { break }
-      // A wait for a continuation names the code that goes on twice.
-      if resume != frames.last, !symbols.adapters.contains(resume) { frames.append(resume) }
-      guard parent != 0 else { break }
-      context = parent
-    }
-    return frames
-  }
-
-  /// The program's own function that a task which has not run yet begins with, where it can be told.
-  private func entry(of task: SwiftTask) -> UInt64? {
-    guard let entry = pages.word(task.context &- 0x18), isCode(entry) else { return nil }
-    // The closure's async function pointer: the code's distance from there, then a size.
-    if let closure = pages.word(task.context &- 0x10), closure != 0,
-      let pointer = pages.word(closure &+ 0x10), let distance = pages.word32(pointer)
-    {
-      let code = pointer &+ UInt64(bitPattern: Int64(Int32(bitPattern: distance)))
-      if isCode(code) { return code }
-    }
-    return entry
   }
 }

@@ -24,6 +24,8 @@ struct SwiftTask: Sendable, Hashable {
   var parent: UInt64?
   /// The group that it is a child of.
   var group: UInt64?
+  /// It waits for a group, and for the last of its children rather than the next.
+  var waitsForAllChildren: Bool
   var wait: TaskWait
   /// The code it goes on with, and the state word: two looks that agree in both saw the same wait.
   var resume: UInt64

@@ -12,6 +12,11 @@ struct ConcurrencySymbols {
   let ends: Set<UInt64>
   /// The code of `Task.sleep` and of clocks' sleeps, ascending.
   let sleeps: [Range<UInt64>]
+  /// The runtime's own code, where it was stripped of the names of its inner functions: what waits in
+  /// there may sleep or not. Ascending.
+  let nameless: [Range<UInt64>]
+  /// The code that waits for all children of a group, ascending.
+  let groupEnds: [Range<UInt64>]
   let mainExecutorType: UInt64
   let poolExecutorTypes: Set<UInt64>
   /// The first word of the guard behind each checked continuation; 0 where it has no symbol.
@@ -36,12 +41,17 @@ struct ConcurrencySymbols {
 
   init?(_ images: ImageMap, executable: String, _ pages: PagedMemory) {
     let libraries = images.images { $0.hasPrefix("libswift_Concurrency.so") }
-    let programs = images.images { _ in true }.filter { $0.path == executable }
+    let programs = images.images { _ in true }.filter {
+      $0.path == executable || $0.path + " (deleted)" == executable
+    }
     let finder = NamedSymbols(images: images)
     for image in libraries + programs.prefix(1) {
       let found = finder.find(in: image, containing: Self.wanted)
       guard found[Self.prefix + "asyncTaskMetadata"] != nil else { continue }
-      self.init(found, finder.threadLocals(of: image), pages)
+      let code = images.mappings.filter {
+        $0.isExecutable && $0.path == image.path && $0.start >= image.start && $0.end <= image.end
+      }
+      self.init(found, code.map { $0.start..<$0.end }, finder.threadLocals(of: image), pages)
       return
     }
     return nil
@@ -64,7 +74,25 @@ struct ConcurrencySymbols {
   ]
 
   private static var wanted: [String] {
-    [prefix, mainExecutor, canary] + executorTypes + sleepPrefixes + localNames
+    [prefix, mainExecutor, canary] + executorTypes + sleepPrefixes + groupEndParts + localNames
+  }
+
+  private static let groupEndParts = [
+    "22awaitAllRemainingTasks", "23withDiscardingTaskGroup", "31withThrowingDiscardingTaskGroup",
+  ]
+
+  private static func isGroupEnd(_ name: String) -> Bool {
+    groupEndParts.contains { name.contains($0) } && !name.hasSuffix("Tu")
+  }
+
+  private static func code(
+    of symbols: [String: NamedSymbols.Symbol], where isWanted: (String) -> Bool
+  ) -> [Range<UInt64>] {
+    symbols.filter { $0.value.size > 0 && !$0.value.isThreadLocal && isWanted($0.key) }
+      .map { ($0.value.address, $0.value.address &+ min($0.value.size, 1 << 20)) }
+      .filter { $0.0 < $0.1 }
+      .map { $0.0..<$0.1 }
+      .sorted { $0.lowerBound < $1.lowerBound }
   }
 
   private static func isSleep(_ name: String) -> Bool {
@@ -72,8 +100,8 @@ struct ConcurrencySymbols {
   }
 
   private init?(
-    _ found: [String: NamedSymbols.Symbol], _ locals: NamedSymbols.ThreadLocals?,
-    _ pages: PagedMemory
+    _ found: [String: NamedSymbols.Symbol], _ code: [Range<UInt64>],
+    _ locals: NamedSymbols.ThreadLocals?, _ pages: PagedMemory
   ) {
     func pointer(_ name: String) -> UInt64? {
       found[Self.prefix + name].flatMap { pages.word($0.address) }
@@ -92,10 +120,10 @@ struct ConcurrencySymbols {
       ["task_wait_throwing_resume_adapter", "task_future_wait_resume_adapter"].compactMap(pointer)
         + named("30task_group_wait_resume_adapter").map(\.address))
     ends = Set(named("completeTask").map(\.address))
-    sleeps = found.filter { Self.isSleep($0.key) && $0.value.size > 0 }
-      .map { $0.value.address..<$0.value.address &+ $0.value.size }
-      .filter { $0.lowerBound < $0.upperBound }
-      .sorted { $0.lowerBound < $1.lowerBound }
+    sleeps = Self.code(of: found, where: Self.isSleep)
+    let hasLocalNames = found.keys.contains { Self.isSleep($0) && $0.hasSuffix("TY0_") }
+    nameless = hasLocalNames ? [] : code
+    groupEnds = Self.code(of: found, where: Self.isGroupEnd)
     mainExecutorType = found[Self.mainExecutor]?.address ?? 0
     poolExecutorTypes = Set(Self.executorTypes.compactMap { found[$0]?.address })
     canaryType = found[Self.canary]?.address ?? 0

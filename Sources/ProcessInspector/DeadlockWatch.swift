@@ -222,26 +222,81 @@ final class DeadlockWatch {
   private var surveyedAt: UInt64 = 0
   private var surveyCost: UInt64 = 0
 
-  /// Whether nothing can move any more. Most processes that live have a thread that can, so that this
-  /// ends after some microseconds.
+  /// Whether nothing can move any more; and what those wait for whose waits no record shows, since
+  /// their calls cannot be interposed (a static standard library).
   private func survey(now: UInt64) -> [ConfirmedDeadlock] {
     guard now &- surveyedAt >= max(Self.surveyInterval, 50 &* surveyCost) else { return [] }
     surveyedAt = now
     let begun = hck_monotonic_ns()
     defer { surveyCost = hck_monotonic_ns() &- begun }
     let outside = runtime.outside()
-    var exceptions = OutsideWorld.Exceptions()
-    exceptions.threads = ignored
-    guard outside.firstThatCanMove(among: files.threads(), ignoring: exceptions) == nil else {
-      standstills = [:]
-      return []
+    var canMove = false
+    var hidden: [KernelThreadID: UInt64] = [:]
+    let recorded = Set((0..<arena.slots).compactMap { arena.waitingThread($0) })
+    for tid in files.threads() where !ignored.contains(tid) {
+      let standing = outside.standing(tid)
+      if standing.canMove { canMove = true }
+      if case .blocked(let futex, true) = standing.kind, !recorded.contains(tid) {
+        hidden[tid] = futex
+      }
+      // Where nothing is hidden, one that can move is enough.
+      if canMove && hidden.isEmpty && now &- hiddenAt < Self.hiddenInterval { break }
     }
+    guard canMove else { return confirmStandstill(now: now) }
+    standstills = [:]
+    guard now &- hiddenAt >= Self.hiddenInterval else { return [] }
+    hiddenAt = now
+    defer { hiddenWaits = hidden }
+    // Two surveys must find a thread in one place before it is worth a look.
+    let still = hidden.filter { hiddenWaits[$0.key] == $0.value }
+    guard !still.isEmpty, still != toldHidden || !hiddenCandidates.isEmpty else { return [] }
+    toldHidden = still
+    return confirm(look(.kernel, now: now), &hiddenCandidates, now: now)
+  }
+  private var hiddenAt: UInt64 = 0
+  private var hiddenWaits: [KernelThreadID: UInt64] = [:]
+  private var toldHidden: [KernelThreadID: UInt64] = [:]
+  private var hiddenCandidates: [Identity: Candidate] = [:]
+  private static let hiddenInterval: UInt64 = 600_000_000
+
+  private func confirmStandstill(now: UInt64) -> [ConfirmedDeadlock] {
     let look = look(.whole, now: now)
     guard !look.snapshot.hasOpenings else {
       standstills = [:]
       return []
     }
     return confirm(look, &standstills, now: now)
+  }
+
+  // MARK: - Long waits
+
+  private var toldLong: Set<WaitIdentity> = []
+  private var soughtLong: UInt64 = 0
+
+  /// The slots whose waits have passed the threshold since the last call. Workers that wait for work
+  /// and a main thread that is parked are left out: only what somebody holds, or limits, is meant.
+  func newLongWaits(now: UInt64, threshold: Duration) -> Set<UInt32> {
+    guard now &- soughtLong >= 100_000_000 else { return [] }
+    soughtLong = now
+    let least = threshold.nanoseconds
+    let long = firstSeen.filter { now &- $0.value >= least }.map(\.key)
+    toldLong.formIntersection(long)
+    var result: Set<UInt32> = []
+    for identity in long where !toldLong.contains(identity) && isHeld(identity.wait.key) {
+      toldLong.insert(identity)
+      result.insert(identity.slot)
+    }
+    return result
+  }
+
+  private func isHeld(_ key: ResourceKey) -> Bool {
+    switch key.kind {
+    case HCK_MUTEX.rawValue, HCK_RWLOCK.rawValue, HCK_QUEUE.rawValue, HCK_ONCE.rawValue,
+      HCK_FUTEX_LOCK.rawValue, HCK_OPERATION.rawValue, HCK_WORK_ITEM.rawValue:
+      true
+    case HCK_SEMAPHORE.rawValue: (runtime.dispatch?.semaphore(key.address)?.original ?? 0) > 0
+    default: false
+    }
   }
 
   /// A process whose main thread is not stuck may just rest: its workers wait for work that will not

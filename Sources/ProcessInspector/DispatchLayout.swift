@@ -80,7 +80,7 @@ struct DispatchLayout {
       let tls = found.symbols["__dispatch_tsd"], tls.isThreadLocal,
       let continuations = address("_dispatch_continuation_vtables"),
       let continuationsSize = found.symbols["_dispatch_continuation_vtables"]?.size,
-      heapSize <= 1024, rootsSize <= 1 << 14
+      heapSize <= 1024, rootsSize <= 1 << 14, continuations < 1 << 47, rootsAt < 1 << 47
     else { return nil }
     guard let said = RemoteBytes(memory, offsets, 34), said.word16(2) == Self.label,
       said.word16(14) == Self.width, said.word16(26) == Self.target

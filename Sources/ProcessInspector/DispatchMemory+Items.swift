@@ -20,6 +20,8 @@ extension DispatchMemory {
     var isBarrier: Bool
     /// The group that this leaves when it has run.
     var group: UInt64?
+    /// Of a work item: its waiters sleep on this group, which it leaves too.
+    var ownGroup: UInt64?
     /// Of a notification: where it is to run.
     var queue: UInt64?
     /// What runs, to be named: a block's own function, or the function that was submitted; 0 where
@@ -108,10 +110,10 @@ extension DispatchMemory {
     }
     item.isBarrier = flags & 2 != 0
     if flags & 1 != 0, let context = syncContext(at: copy.address) {
-      let code = code(flags: flags, function: context.word(0x40), context: context.word(0x48))
+      let (code, block) = code(of: context)
       item.kind = .syncWaiter(KernelThreadID(Int32(truncatingIfNeeded: context.word32(0x64))))
       item.context = context.word(0x48)
-      item.block = flags & 0x10 != 0 ? item.context : nil
+      item.block = block
       item.function = code.function
       item.closure = code.closure
       return item
@@ -122,6 +124,7 @@ extension DispatchMemory {
     item.block = flags & 0x10 != 0 ? copy.word(0x28) : nil
     item.kind = flags & 0x20 != 0 ? .workItem : flags & 0x10 != 0 ? .block : .function
     if flags & 8 != 0, kind(of: copy.word(0x30)) == .group { item.group = copy.word(0x30) }
+    if flags & 0x20 != 0 { item.ownGroup = workItem(copy.word(0x28))?.group }
     if isNotify {
       item.kind = .groupNotify
       item.queue = isQueue(copy.word(0x30)) ? copy.word(0x30) : nil
@@ -148,6 +151,31 @@ extension DispatchMemory {
     let size = memory.word(literal.word(0x18) &+ 8)
     let closure = size == 0x30 && isCode(literal.word(0x20)) ? literal.word(0x20) : nil
     return (literal.word(0x10), closure)
+  }
+
+  /// What `DispatchWorkItem` keeps with its block.
+  struct WorkItem: Hashable, Sendable {
+    /// Its waiters sleep on this group.
+    var group: UInt64?
+    /// Where it was submitted; nil again once it is waited for.
+    var queue: UInt64?
+    var isCancelled: Bool
+    var hasRun: Bool
+    /// The thread that ran it by `perform` or `sync` last. Who runs it for a queue is not kept.
+    var runner: KernelThreadID?
+  }
+
+  func workItem(_ block: UInt64) -> WorkItem? {
+    guard let copy = RemoteBytes(memory, block, 0x68), copy.word(0x20) == 0xd159_b10c else {
+      return nil
+    }
+    let group = copy.word(0x50)
+    let queue = copy.word(0x58)
+    let runner = Int32(truncatingIfNeeded: copy.word32(0x60))
+    return WorkItem(
+      group: kind(of: group) == .group ? group : nil, queue: isQueue(queue) ? queue : nil,
+      isCancelled: copy.word32(0x30) & 1 != 0, hasRun: copy.word32(0x34) != 0,
+      runner: runner > 0 ? KernelThreadID(runner) : nil)
   }
 
   func isWorkItem(_ block: UInt64) -> Bool { memory.word(block &+ 0x20) == 0xd159_b10c }

@@ -9,31 +9,53 @@ extension DispatchMemory {
     if objects.isEmpty { return found }
     var start = block
     if isWorkItem(block), let inner = memory.word(block &+ 0x48) { start = inner }
-    var seen: Set<UInt64> = [start]
-    var open: [(address: UInt64, depth: Int)] = [(start, 0)]
-    var next = 0
-    while next < open.count, next < 256, found.count < objects.count {
-      let (address, depth) = open[next]
-      next += 1
-      guard let words = words(of: address, isBlock: depth == 0) else { continue }
-      for index in 0..<words.words {
-        let word = words.word(index * 8)
-        if objects.contains(word) { found.insert(word) }
-        guard depth < 4, isHeap(word), seen.insert(word).inserted else { continue }
-        // What libdispatch's own objects lead to, nobody captured.
-        if kind(of: word) == nil { open.append((word, depth + 1)) }
-      }
+    guard let words = words(ofBlock: start) else { return found }
+    search(words, to: objects, deepest: 4, &found)
+    return found
+  }
+
+  /// The same for a Swift task: what lies in its own memory, and behind the captures of a closure
+  /// that it has yet to run.
+  func references(ofTask task: UInt64, to objects: Set<UInt64>) -> Set<UInt64> {
+    var found: Set<UInt64> = []
+    guard let own = RemoteBytes(memory, task, 0x200),
+      let context = memory.word(task &+ 0x40)
+    else { return found }
+    search(own, to: objects, deepest: 2, &found)
+    if let words = RemoteBytes(memory, context &- 0x20, 0x120) {
+      search(words, to: objects, deepest: 2, &found)
     }
     return found
   }
 
-  private func words(of address: UInt64, isBlock: Bool) -> RemoteBytes? {
-    if isBlock {
-      guard let descriptor = memory.word(address &+ 0x18), let size = memory.word(descriptor &+ 8),
-        size > 0x20, size <= 0x400
-      else { return nil }
-      return RemoteBytes(memory, address &+ 0x20, Int(size - 0x20) & ~7)
+  private func search(
+    _ first: RemoteBytes, to objects: Set<UInt64>, deepest: Int, _ found: inout Set<UInt64>
+  ) {
+    var seen: Set<UInt64> = [first.address]
+    var open: [(words: RemoteBytes?, address: UInt64, depth: Int)] = [(first, 0, 0)]
+    var next = 0
+    while next < open.count, next < 256, found.count < objects.count {
+      let (known, address, depth) = open[next]
+      next += 1
+      guard let words = known ?? words(of: address) else { continue }
+      for index in 0..<words.words {
+        let word = words.word(index * 8)
+        if objects.contains(word) { found.insert(word) }
+        guard depth < deepest, isHeap(word), seen.insert(word).inserted else { continue }
+        // What libdispatch's own objects lead to, nobody captured.
+        if kind(of: word) == nil { open.append((nil, word, depth + 1)) }
+      }
     }
+  }
+
+  private func words(ofBlock address: UInt64) -> RemoteBytes? {
+    guard let descriptor = memory.word(address &+ 0x18), let size = memory.word(descriptor &+ 8),
+      size > 0x20, size <= 0x400
+    else { return nil }
+    return RemoteBytes(memory, address &+ 0x20, Int(size - 0x20) & ~7)
+  }
+
+  private func words(of address: UInt64) -> RemoteBytes? {
     // The size of malloc's chunk lies before it; flags in the low bits.
     guard let chunk = memory.word(address &- 8) else { return nil }
     let size = (chunk & ~15) &- 8

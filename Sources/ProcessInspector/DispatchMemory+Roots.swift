@@ -42,14 +42,16 @@ extension DispatchMemory {
     var isRepeating: Bool
   }
 
-  /// The armed timers: `asyncAfter`, timer sources, sleeping tasks. Nil where they cannot be told.
-  func timers() -> [Timer]? {
+  /// The armed timers: `asyncAfter`, timer sources, sleeping tasks. Nil where they cannot be told; of
+  /// each clock no more than `limit`.
+  func timers(limit: Int = 1000) -> [Timer]? {
     guard let heaps = RemoteBytes(memory, layout.timers, layout.timerHeaps * 32) else { return nil }
     var result: [Timer] = []
     for index in 0..<layout.timerHeaps {
       guard let clock = Timer.Clock(rawValue: index) else { return nil }
       var seen: Set<UInt64> = []
-      for record in records(heaps, at: index * 32) where seen.insert(record).inserted {
+      for record in records(heaps, at: index * 32)
+      where seen.count < limit && seen.insert(record).inserted {
         if let timer = timer(record, clock) { result.append(timer) }
       }
     }

@@ -78,8 +78,7 @@ extension DispatchMemory {
     let top = context.word(0x38)
     guard isQueue(top) else { return nil }
     let flags = context.word(0)
-    let block = flags & 0x10 != 0 ? context.word(0x48) : nil
-    let code = code(flags: flags, function: context.word(0x40), context: context.word(0x48))
+    let (code, block) = code(of: context)
     return SyncWait(
       queue: awaited(context.address, top) ?? top, topQueue: top, isBarrier: flags & 2 != 0,
       isAsyncAndWait: flags & 0x80 != 0, function: code.function, block: block,
@@ -93,6 +92,20 @@ extension DispatchMemory {
       layout.syncInvoke == nil || copy.word(0x20) == layout.syncInvoke
     else { return nil }
     return copy
+  }
+
+  /// What a synchronous call runs. On its way to a target queue it loses the mark of a block.
+  func code(of context: RemoteBytes) -> (code: (function: UInt64, closure: UInt64?), block: UInt64?)
+  {
+    let function = context.word(0x40)
+    let argument = context.word(0x48)
+    let isBlock =
+      context.word(0) & 0x10 != 0
+      || (isCode(function) && memory.word(argument &+ 0x10) == function)
+    return (
+      code(flags: isBlock ? 0x10 : 0, function: function, context: argument),
+      isBlock ? argument : nil
+    )
   }
 
   /// On whose list a synchronous call stands.

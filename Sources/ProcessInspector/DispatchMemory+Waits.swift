@@ -45,17 +45,21 @@ extension DispatchMemory {
 
   /// Who runs a `dispatch_once` that is not done; nil also where the word is no such token's.
   func onceOwner(_ token: UInt64) -> KernelThreadID? {
-    guard let value = memory.word(token), value != 0, value >> 32 == 0 else { return nil }
-    return KernelThreadID(Int32(truncatingIfNeeded: value & 0x3fff_ffff))
+    guard let value = memory.word(token), value >> 32 == 0 else { return nil }
+    return Self.owner(UInt32(truncatingIfNeeded: value))
   }
 
   /// Who runs a `swift_once` (a lazy global's initialiser) that is not done: a flag and a lock that
   /// holds its owner's id.
   func swiftOnceOwner(_ token: UInt64) -> KernelThreadID? {
-    guard let flag = memory.word32(token), Int32(bitPattern: flag) >= 0,
-      let lock = memory.word32(token &+ 4), lock & 0x3fff_ffff != 0
-    else { return nil }
-    return KernelThreadID(Int32(truncatingIfNeeded: lock & 0x3fff_ffff))
+    guard memory.word32(token) == 0, let lock = memory.word32(token &+ 4) else { return nil }
+    return Self.owner(lock)
+  }
+
+  /// The id in a lock's word; the kernel gives none above 2^22.
+  private static func owner(_ word: UInt32) -> KernelThreadID? {
+    let id = word & 0x3fff_ffff
+    return id > 0 && id <= 1 << 22 ? KernelThreadID(Int32(id)) : nil
   }
 
   /// A `concurrentPerform` whose caller waits for its helpers.

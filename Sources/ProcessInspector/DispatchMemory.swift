@@ -1,3 +1,4 @@
+internal import CHangcheck
 internal import HangReport
 
 /// libdispatch of a process, read from its memory while it runs.
@@ -15,16 +16,15 @@ final class DispatchMemory {
   let memory: ProcessMemory
   let files: ProcessFiles
   let layout: DispatchLayout
-  let images: ImageMap
+  private(set) var images: ImageMap
+  private var mappedAt = hck_monotonic_ns()
   private let threadPointers: ThreadPointers?
 
   /// Nil where the process has no libdispatch, or one whose layout is not as it should be.
   init?(files: ProcessFiles, memory: ProcessMemory) {
     self.memory = memory
     self.files = files
-    images = ImageMap(
-      files.mappings(), root: "/proc/\(files.pid.rawValue)/root", pid: files.pid.rawValue,
-      memory: memory)
+    images = Self.map(files, memory)
     guard let layout = DispatchLayout(images, memory, executable: files.executable()) else {
       return nil
     }
@@ -50,5 +50,19 @@ final class DispatchMemory {
   /// Code or data that lies in a binary, as opposed to the heap and stacks.
   func isInImage(_ address: UInt64) -> Bool { images.image(at: address) != nil }
 
-  func isCode(_ address: UInt64) -> Bool { images.mapping(at: address)?.isExecutable ?? false }
+  func isCode(_ address: UInt64) -> Bool {
+    if let mapping = images.mapping(at: address) { return mapping.isExecutable }
+    // It may have been loaded since. Most addresses that are asked for are code.
+    guard address >= 4096, address < 1 << 47, hck_monotonic_ns() &- mappedAt > 1_000_000_000
+    else { return false }
+    images = Self.map(files, memory)
+    mappedAt = hck_monotonic_ns()
+    return images.mapping(at: address)?.isExecutable ?? false
+  }
+
+  private static func map(_ files: ProcessFiles, _ memory: ProcessMemory) -> ImageMap {
+    ImageMap(
+      files.mappings(), root: "/proc/\(files.pid.rawValue)/root", pid: files.pid.rawValue,
+      memory: memory)
+  }
 }

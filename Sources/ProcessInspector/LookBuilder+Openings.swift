@@ -34,9 +34,19 @@ extension LookBuilder {
       }
     }
     guard !open.isEmpty else { return }
-    for index in threads.indices where threads[index].kind == .block {
-      guard let block = threads[index].block else { continue }
-      for address in dispatch.references(from: block, to: Set(open.keys)) {
+    let objects = Set(open.keys)
+    for index in threads.indices where threads[index].kind != .thread {
+      var found: Set<UInt64> = []
+      if let block = threads[index].block {
+        found.formUnion(dispatch.references(from: block, to: objects))
+      }
+      if threads[index].kind == .task {
+        found.formUnion(dispatch.references(ofTask: threads[index].subject, to: objects))
+      }
+      if let function = threads[index].code.first {
+        found.formUnion(dispatch.codeReferences(from: function, to: objects))
+      }
+      for address in found {
         guard let key = open[address], !holds[index].contains(where: { $0.key == key }) else {
           continue
         }

@@ -21,7 +21,7 @@ struct TimerDescriptor: Equatable {
 
 extension OutsideWorld {
   /// A thread in epoll_wait without a time-out.
-  func epoll(_ call: SystemCall) -> ThreadStanding.Kind {
+  func epoll(_ call: SystemCall, _ tid: KernelThreadID) -> ThreadStanding.Kind {
     let descriptor = Int32(truncatingIfNeeded: call.arguments[0])
     guard let watched = watched(by: descriptor) else {
       return .outside("it waits in epoll_wait on \(describe(descriptor))")
@@ -29,7 +29,7 @@ extension OutsideWorld {
     if let all = watched.first(where: { !isOwn(ofDispatch: $0) && $0.isArmed }) {
       return .outside("\(describe(all.descriptor)) is watched")
     }
-    guard caller(of: call) == .dispatch else {
+    guard caller(of: call) == .dispatch || isManager(tid) else {
       return .outside("it waits in epoll_wait on \(describe(descriptor))")
     }
     if let wake = watched.first(where: { $0.data == 1 }), count(of: wake.descriptor) != 0 {

@@ -20,10 +20,10 @@ extension OutsideWorld {
     }
     if seen.isRunning { return ThreadStanding(.running) }
     guard let call = seen.call else { return ThreadStanding(.unknown) }
-    return ThreadStanding(kind(of: call))
+    return ThreadStanding(kind(of: call, tid))
   }
 
-  private func kind(of call: SystemCall) -> ThreadStanding.Kind {
+  private func kind(of call: SystemCall, _ tid: KernelThreadID) -> ThreadStanding.Kind {
     let arguments = call.arguments
     switch call.number {
     case SystemCalls.futex: return futex(arguments)
@@ -34,8 +34,8 @@ extension OutsideWorld {
     case SystemCalls.nanosleep, SystemCalls.clockNanosleep: return .timed
     case SystemCalls.epollWait, SystemCalls.epollPwait:
       // Its time-out is an int.
-      return UInt32(truncatingIfNeeded: arguments[3]) == .max ? epoll(call) : .timed
-    case SystemCalls.epollPwait2: return arguments[3] == 0 ? epoll(call) : .timed
+      return UInt32(truncatingIfNeeded: arguments[3]) == .max ? epoll(call, tid) : .timed
+    case SystemCalls.epollPwait2: return arguments[3] == 0 ? epoll(call, tid) : .timed
     case SystemCalls.ppoll: return arguments[2] == 0 ? poll(call) : .timed
     case SystemCalls.poll where UInt32(truncatingIfNeeded: arguments[2]) != .max: return .timed
     case SystemCalls.select where arguments[4] != 0, SystemCalls.pselect where arguments[4] != 0:
@@ -82,7 +82,7 @@ extension OutsideWorld {
   private func isIdleWorker(_ arguments: [UInt64]) -> Bool {
     let command = FutexCall.command(arguments[1])
     return arguments[3] != 0 && (command == FutexCall.waitBits || command == FutexCall.wait)
-      && ranges.isDispatch(arguments[0])
+      && (ranges.isDispatch(arguments[0]) || dispatch?.isIdleWorker(futex: arguments[0]) == true)
   }
 
   /// A time-out years ahead, as a 'distant future' becomes: nobody will see it.

@@ -43,6 +43,7 @@ package final class OutsideWorld {
   let proc: ProcReader
   private let askTimers: () -> DispatchTimers
   private(set) lazy var ranges = MemoryRanges(proc)
+  let dispatch: DispatchMemory?
   private(set) lazy var timers = askTimers()
   private(set) lazy var isSupported = Self.isSupported(proc)
 
@@ -61,7 +62,17 @@ package final class OutsideWorld {
   ) {
     self.files = files
     self.memory = memory
+    dispatch = nil
     askTimers = timers
+    proc = ProcReader(files.pid)
+  }
+
+  /// With libdispatch's memory, which tells its timers, its idle threads and its queued work.
+  init(files: ProcessFiles, memory: ProcessMemory, dispatch: DispatchMemory?) {
+    self.files = files
+    self.memory = memory
+    self.dispatch = dispatch
+    askTimers = { dispatch?.timersInWords() ?? .unknown }
     proc = ProcReader(files.pid)
   }
 
@@ -104,7 +115,7 @@ package final class OutsideWorld {
       survey.standings[tid] = standing
       if standing.canMove, add([words(tid, standing)]) { return survey }
     }
-    if add(machinery()) { return survey }
+    if add(machinery()) || add(queuedWork(threads.count)) { return survey }
     _ = add(children(threads, exceptions))
     return survey
   }
@@ -124,7 +135,10 @@ package final class OutsideWorld {
   /// System calls by number are known for 64-bit programs of this machine alone.
   private static func isSupported(_ proc: ProcReader) -> Bool {
     #if arch(x86_64)
-      guard let header = proc.start(of: "exe", 20), header.count == 20 else { return false }
+      // The first thread's link is empty once it has ended.
+      let others = (proc.list("task") ?? []).reversed().prefix(4).map { "task/\($0)/exe" }
+      guard let header = (["exe"] + others).lazy.compactMap({ proc.start(of: $0, 20) }).first
+      else { return false }
       // ELF, 64 bits, x86-64.
       return header.starts(with: [0x7f, 0x45, 0x4c, 0x46, 2]) && header[18] == 62
         && header[19] == 0

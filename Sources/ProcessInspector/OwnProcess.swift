@@ -67,8 +67,10 @@ package final class OwnProcess {
       process: WatchedProcess(
         pid: files.pid.rawValue, executable: files.executable(), arguments: files.arguments()),
       threads: alarms.threads, resources: alarms.resources)
+    let resources = confirmed.flatMap(\.deadlock.edges).map(\.resource)
     let maker = DeadlockFinding(
-      threads: report.threads, resources: report.resources, process: report.process)
+      threads: report.threads, resources: report.resources, process: report.process,
+      history: assembler.history(resources, look))
     let misuses = MisuseFinding(
       threads: report.threads, resources: report.resources, process: report.process)
     let deadlocks = confirmed.map(\.deadlock) + alarms.deadlocks.map(\.deadlock)

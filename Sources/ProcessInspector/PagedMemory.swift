@@ -4,8 +4,7 @@ internal import HangReport
 /// A process's memory through a cache of pages, for walks along many small objects: a word costs
 /// nanoseconds where its page was just read, not a system call.
 ///
-/// What was read is kept until `forget()`. Confined to one thread. Its own pages are not from the
-/// heap: a search of this very process would find copies of what it looks for.
+/// What was read is kept until `forget()`. Confined to one thread.
 final class PagedMemory {
   static let pageSize: UInt64 = 4096
   private static let slots = 1024
@@ -14,6 +13,8 @@ final class PagedMemory {
   private let pages: UnsafeMutableRawBufferPointer
   private var tags: [UInt64]
   private var valid: [Int]
+  /// Part of each tag, above what a page's number can be.
+  private var generation: UInt64 = 1
 
   /// nil where there is no memory for the cache.
   init?(_ memory: any MemoryReader) {
@@ -28,7 +29,11 @@ final class PagedMemory {
 
   /// Everything is read anew from now on.
   func forget() {
-    for index in tags.indices { tags[index] = .max }
+    generation &+= 1
+    if generation >= 1 << 24 {
+      generation = 1
+      for index in tags.indices { tags[index] = .max }
+    }
   }
 
   func word(_ address: UInt64) -> UInt64? { load(address, as: UInt64.self) }
@@ -69,24 +74,27 @@ final class PagedMemory {
     let page = address / Self.pageSize
     let slot = Int(page % UInt64(Self.slots))
     let start = slot * Int(Self.pageSize)
-    if tags[slot] != page {
+    // No address of a process has more than 52 bits.
+    guard page < 1 << 40 else { return nil }
+    let tag = generation << 40 | page
+    if tags[slot] != tag {
       // The slot's part of the cache, which no one else has.
       let room = UnsafeMutableRawBufferPointer(rebasing: pages[start..<start + 4096])
       valid[slot] = min(4096, memory.read(page * Self.pageSize, into: room))
-      tags[slot] = page
+      tags[slot] = tag
     }
     guard within + size <= valid[slot] else { return nil }
     return pages.loadUnaligned(fromByteOffset: start + within, as: T.self)
   }
-
-  /// Whether an address of this process lies in the cache itself.
-  func holds(_ address: UInt64) -> Bool { Self.range(of: pages).contains(address) }
 }
 
 extension PagedMemory {
-  /// Memory from the kernel rather than the heap, all zero.
+  /// Room for copies of a process's memory, all zero.
+  ///
+  /// Not of the heap, and shared, though with nobody: `WritableMemory` leaves shared memory out, so
+  /// that a search of this very process does not find the copies.
   static func map(_ size: Int) -> UnsafeMutableRawBufferPointer? {
-    let flags = MAP_PRIVATE | MAP_ANONYMOUS
+    let flags = MAP_SHARED | MAP_ANONYMOUS
     let start = mmap(nil, size, PROT_READ | PROT_WRITE, flags, -1, 0)
     guard let start, start != MAP_FAILED else { return nil }
     return UnsafeMutableRawBufferPointer(start: start, count: size)
@@ -94,10 +102,5 @@ extension PagedMemory {
 
   static func unmap(_ buffer: UnsafeMutableRawBufferPointer) {
     munmap(buffer.baseAddress, buffer.count)
-  }
-
-  static func range(of buffer: UnsafeMutableRawBufferPointer) -> Range<UInt64> {
-    let start = UInt64(UInt(bitPattern: buffer.baseAddress))
-    return start..<start + UInt64(buffer.count)
   }
 }

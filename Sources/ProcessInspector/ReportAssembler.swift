@@ -105,9 +105,38 @@ struct ReportAssembler {
     }
   }
 
+  /// What is on record of the resources among these that nobody holds as one holds a lock.
+  func history(_ resources: [ResourceID], _ look: Look) -> [ResourceID: [ResourceEvent]] {
+    var result: [ResourceID: [ResourceEvent]] = [:]
+    for resource in resources where result[resource] == nil {
+      result[resource] = events(of: look.resource(resource), look)
+    }
+    return result
+  }
+
+  func events(of key: ResourceKey, _ look: Look) -> [ResourceEvent] {
+    arena.tallies(of: key).sorted { ($0.first, $0.last) < ($1.first, $1.last) }.compactMap {
+      tally in
+      let action: ResourceEvent.Action
+      switch tally.operation {
+      case .create: action = .made
+      case .take, .takeByBlock: action = .took
+      case .give, .giveByBlock: action = .gave
+      case .notify: action = .askedToBeNotified
+      }
+      let stack = acquisition(tally.site, live: [])
+      guard !stack.isEmpty else { return nil }
+      let seen = look.threads.first { $0.isAlive && $0.kind == .thread && $0.tid == tally.tid }
+      return ResourceEvent(
+        action: action, count: Int(clamping: tally.count), thread: seen?.id,
+        threadName: tally.threadName,
+        secondsAgo: Double(arena.clock &- tally.last) / 1000, stack: stack)
+    }
+  }
+
   /// As the program named it, or else where it was made.
   func name(_ key: ResourceKey) -> String? {
-    arena.name(of: key.address) ?? CreationSite(ofMutex: key, memory)?.description
+    arena.name(of: key.address) ?? CreationSite(of: key, memory)?.description
   }
 
   func acquisition(_ site: RecordedSite?, live: [RawFrame]) -> [Frame] {

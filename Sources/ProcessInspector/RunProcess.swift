@@ -76,11 +76,21 @@ final class RunProcess {
     var threads: [Thread]
     var resources: [Resource]
     var limits: [String]
+    /// What was done to the resources without owners.
+    var history: [ResourceID: [ResourceEvent]] = [:]
   }
 
-  func picture(of look: Look) -> Picture {
+  /// `deadlocks`, `waitsOf`: whose resources' history is wanted.
+  func picture(
+    of look: Look, deadlocks: [Deadlock] = [], waitsOf threads: [ThreadID] = []
+  ) -> Picture {
     let stacks = capturedStacks(look)
-    return picture(of: look, stacks: stacks, assembler: assembler(alive: true), alive: true)
+    let assembler = assembler(alive: true)
+    var picture = picture(of: look, stacks: stacks, assembler: assembler, alive: true)
+    let waits = look.snapshot.threads.filter { threads.contains($0.id) }.compactMap(\.wait)
+    picture.history = assembler.history(
+      deadlocks.flatMap(\.edges).map(\.resource) + waits.map(\.resource), look)
+    return picture
   }
 
   /// Of a process that has ended, what was last known of its libraries stands in.

@@ -71,6 +71,7 @@ package final class RunSession: RunWatch {
       process.settleAlarms()
       let confirmed = process.tick(now: now)
       if !confirmed.isEmpty { events.append(tell(confirmed, process)) }
+      if let event = tellLongWaits(of: process, now: now) { events.append(event) }
       if let event = tellAlarms(of: process, now: now) { events.append(event) }
       // The program's own arena is kept: it is what is known when it was killed.
       if !process.isRoot && !process.isAlive {
@@ -85,9 +86,10 @@ package final class RunSession: RunWatch {
   /// writing the report, once for each of a thousand deadlocks would take minutes.
   private func tell(_ all: [ConfirmedDeadlock], _ process: RunProcess) -> RunEvent {
     let look = all[0].look
-    let picture = process.picture(of: look)
+    let picture = process.picture(of: look, deadlocks: all.map(\.deadlock))
     let builder = DeadlockFinding(
-      threads: picture.threads, resources: picture.resources, process: report.process)
+      threads: picture.threads, resources: picture.resources, process: report.process,
+      history: picture.history)
     let findings = all.map { builder.finding(for: $0.deadlock) }
     let main = look.threads.first { $0.tid.rawValue == process.pid.rawValue && $0.isAlive }
     let stuck = Set(all.flatMap { $0.deadlock.edges.map(\.thread) + $0.deadlock.victims })
@@ -101,6 +103,9 @@ package final class RunSession: RunWatch {
   /// Findings in the numbers of a picture, and what they need of it.
   func add(_ findings: [Finding], _ picture: RunProcess.Picture, of process: RunProcess) {
     nameProgram(of: process)
+    let wanted = Set(findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
+    var picture = picture
+    picture.threads.removeAll { $0.kind ?? .thread != .thread && !wanted.contains($0.id) }
     let adopted = adopt(picture, of: process)
     let findings = findings.map { renumbered($0, adopted) }
     let threads = Set(findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
@@ -252,25 +257,42 @@ package final class RunSession: RunWatch {
         isNew = true
         report.findings += longWaits(picture)
         nameProgram(of: process)
-        addLimit(
-          "this version follows mutexes, read-write locks, spin locks and joins; who would end a wait"
-            + " for a semaphore, condition, group, queue, operation, task, lazy global or"
-            + " Synchronization.Mutex is not known")
       }
     }
     return isNew ? .report(report, mainThreadIsStuck: false) : nil
   }
 
-  private func longWaits(_ picture: RunProcess.Picture) -> [Finding] {
-    let threshold = Double(setup.waitThreshold.components.seconds)
+  /// The waits that have become long since the last look, each told once.
+  private func tellLongWaits(of process: RunProcess, now: UInt64) -> RunEvent? {
+    let slots = process.watch.newLongWaits(now: now, threshold: setup.waitThreshold)
+    guard !slots.isEmpty else { return nil }
+    let look = process.wholeLook(now: now)
+    let ids = look.threads.filter { seen in
+      seen.record.map { slots.contains($0.slot) } ?? false
+        && look.snapshot.threads[seen.id.rawValue - 1].wait != nil
+    }.map(\.id)
+    guard !ids.isEmpty else { return nil }
+    let picture = process.picture(of: look, waitsOf: ids)
+    let told = Set(report.findings.flatMap(\.threads))
+    let findings = longWaits(picture, of: ids).filter { finding in
+      let tids = picture.threads.filter { finding.threads.contains($0.id) }.map(\.tid)
+      return !report.threads.contains { told.contains($0.id) && tids.contains($0.tid) }
+    }
+    guard !findings.isEmpty else { return nil }
+    add(findings, picture, of: process)
+    return .report(report, mainThreadIsStuck: false)
+  }
+
+  private func longWaits(_ picture: RunProcess.Picture, of ids: [ThreadID]? = nil) -> [Finding] {
+    let threshold = Double(setup.waitThreshold.nanoseconds) / 1e9
+    let maker = LongWaitFinding(
+      threads: picture.threads, resources: picture.resources, process: report.process,
+      history: picture.history)
     return picture.threads.compactMap { thread in
-      guard let wait = thread.waitsFor, let seconds = wait.seconds, seconds >= threshold else {
-        return nil
-      }
-      return LongWaitFinding(
-        threads: picture.threads, resources: picture.resources, process: report.process
-      )
-      .finding(for: thread)
+      guard let wait = thread.waitsFor, thread.kind ?? .thread == .thread,
+        ids?.contains(thread.id) ?? ((wait.seconds ?? 0) >= threshold)
+      else { return nil }
+      return maker.finding(for: thread)
     }
   }
 

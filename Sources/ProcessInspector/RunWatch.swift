@@ -82,3 +82,12 @@ package protocol RunWatch: AnyObject {
   /// has been read: all findings, those of earlier events first.
   func finish(exit: RunEnd) -> HangReport
 }
+
+extension Duration {
+  /// At most what 64 bits hold.
+  package var nanoseconds: UInt64 {
+    let (seconds, attoseconds) = components
+    guard seconds >= 0, seconds < 18_000_000_000 else { return seconds < 0 ? 0 : .max }
+    return UInt64(seconds) * 1_000_000_000 + UInt64(attoseconds / 1_000_000_000)
+  }
+}

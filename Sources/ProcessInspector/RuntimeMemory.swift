@@ -39,10 +39,6 @@ final class RuntimeMemory {
 
   /// What from outside could still act.
   func outside() -> OutsideWorld {
-    let dispatch = dispatch
-    return OutsideWorld(files: files, memory: memory) {
-      guard let timers = dispatch?.timers() else { return .unknown }
-      return .known(timers.filter { !$0.isOwn }.map { _ in "a timer of libdispatch is armed" })
-    }
+    OutsideWorld(files: files, memory: memory, dispatch: dispatch)
   }
 }

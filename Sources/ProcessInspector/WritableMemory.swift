@@ -16,13 +16,18 @@ struct WritableMemory {
   /// Without the kernel's word on pages: no more than this of one mapping.
   private static let blindLimit: UInt64 = 1 << 28
 
+  /// A sanitizer's tables, of many terabytes; to ask about their pages alone takes seconds.
+  private static let largest: UInt64 = 1 << 40
+
   /// Heaps and what else has no file; no shared memory, no first thread's stack.
   init(files: ProcessFiles, memory: any MemoryReader, mappings: [Mapping]) {
     pid = files.pid
     self.memory = memory
+    // Small ones first: they are all done when the time is over.
     self.mappings = mappings.filter {
-      $0.isWritable && ($0.path.isEmpty || $0.path == "[heap]" || $0.path.hasPrefix("[anon:"))
-    }
+      $0.isWritable && $0.end - $0.start < Self.largest
+        && ($0.path.isEmpty || $0.path == "[heap]" || $0.path.hasPrefix("[anon:"))
+    }.sorted { ($0.end - $0.start, $0.start) < ($1.end - $1.start, $1.start) }
   }
 
   /// Calls `found` with each address, a multiple of 16, that holds one of two words; false when
@@ -33,7 +38,6 @@ struct WritableMemory {
   ) -> Bool {
     guard let buffer = PagedMemory.map(Self.chunk) else { return false }
     defer { PagedMemory.unmap(buffer) }
-    let own = PagedMemory.range(of: buffer)
     let pagemap = openPagemap()
     defer { if pagemap >= 0 { close(pagemap) } }
     var isComplete = true
@@ -46,17 +50,15 @@ struct WritableMemory {
         if end < mapping.end { isComplete = false }
         runs = [mapping.start..<end]
       }
+      if hck_monotonic_ns() > deadline { return false }
       for run in runs {
         var at = run.lowerBound
         while at < run.upperBound {
           if hck_monotonic_ns() > deadline { return false }
           let size = Int(min(UInt64(Self.chunk), run.upperBound - at))
-          // This process's own copy of what is being searched is no find.
-          if !own.overlaps(at..<at + UInt64(size)) {
-            let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<size])
-            let got = min(size, memory.read(at, into: room))
-            Self.search(room[..<got], at: at, first, second, found)
-          }
+          let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<size])
+          let got = min(size, memory.read(at, into: room))
+          Self.search(room[..<got], at: at, first, second, found)
           at += UInt64(size)
         }
       }

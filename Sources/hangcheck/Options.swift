@@ -76,11 +76,6 @@ extension Duration {
     guard total <= 3.2e13 else { throw UsageError("is more than a year; \(example)") }
     return .microseconds(Int64(total))
   }
-
-  var nanoseconds: UInt64 {
-    let (seconds, attoseconds) = components
-    return UInt64(max(0, seconds)) * 1_000_000_000 + UInt64(max(0, attoseconds)) / 1_000_000_000
-  }
 }
 
 /// The candidate that `word` was probably meant to be.

@@ -99,6 +99,28 @@ thread {
   never.wait()
 }
 
+// What blocks capture: an object, two through a box, nothing, one through a work item.
+let holding = DispatchQueue(label: "fixture.holding")
+say("queue.holding", object(holding))
+final class Box {
+  let semaphore: DispatchSemaphore
+  let group: DispatchGroup
+  init(_ semaphore: DispatchSemaphore, _ group: DispatchGroup) {
+    self.semaphore = semaphore
+    self.group = group
+  }
+}
+func fill(_ queue: DispatchQueue, _ semaphore: DispatchSemaphore, _ group: DispatchGroup) {
+  let box = Box(semaphore, group)
+  let number = Int.random(in: 0..<100)
+  queue.async { semaphore.signal() }
+  queue.async { print(box.semaphore, box.group) }
+  queue.async { print(number) }
+  queue.async(execute: DispatchWorkItem { group.leave() })
+}
+holding.suspend()
+fill(holding, captured, group)
+
 // A reader in, a barrier behind it, another reader behind that.
 let readers = DispatchQueue(label: "fixture.readers", attributes: .concurrent)
 say("queue.readers", object(readers))
@@ -165,6 +187,57 @@ thread {
   }
 }
 
+// The plain once of C.
+@_silgen_name("dispatch_once_f")
+func onceFunction(
+  _ token: UnsafeMutablePointer<Int>, _ context: UnsafeMutableRawPointer?,
+  _ body: @convention(c) (UnsafeMutableRawPointer?) -> Void)
+let token = UnsafeMutablePointer<Int>.allocate(capacity: 1)
+token.initialize(to: 0)
+say("token", UInt(bitPattern: token))
+thread { onceFunction(token, nil) { _ in block("plainOnceOwner") } }
+waitUntilBlocked("plainOnceOwner")
+thread {
+  announce("plainOnceWaiter")
+  onceFunction(token, nil) { _ in }
+}
+
+// More than the pool has threads for: the rest waits on the global queue's list.
+let flood = DispatchQueue(label: "fixture.flood", qos: .background, attributes: .concurrent)
+say("queue.flood", object(flood))
+for _ in 0..<60 { flood.async { never.wait() } }
+
+// Handlers that never return.
+let handlers = DispatchQueue(label: "fixture.handlers")
+say("queue.handlers", object(handlers))
+let fired = DispatchSource.makeTimerSource(queue: handlers)
+fired.schedule(deadline: .now())
+fired.setEventHandler { block("handler") }
+fired.activate()
+let later = DispatchQueue(label: "fixture.later")
+say("queue.later", object(later))
+later.asyncAfter(deadline: .now() + 0.01) { block("later") }
+
+// A work item that runs, and who waits for it.
+let itemQueue = DispatchQueue(label: "fixture.item")
+say("queue.item", object(itemQueue))
+let runningItem = DispatchWorkItem { block("runningItem") }
+say("block.running", object(runningItem))
+itemQueue.async(execute: runningItem)
+waitUntilBlocked("runningItem")
+thread {
+  announce("itemWaiter")
+  runningItem.wait()
+}
+
+// A thread of the pool that has nothing to do, as long as this runs.
+thread {
+  while true {
+    DispatchQueue.global(qos: .userInitiated).async {}
+    usleep(500_000)
+  }
+}
+
 let timed = CommandLine.arguments.contains("timers")
 if timed {
   outer.asyncAfter(deadline: .now() + 7200) { captured.signal() }
@@ -198,13 +271,29 @@ DispatchQueue.main.async { print("second on main") }
 
 waitUntilBlocked(
   "nested", "syncWaiter", "groupWaiter", "plain", "reader", "writer", "lateReader", "sibling",
-  "childWaiter", "worker", "operation", "onceOwner", "onceWaiter", "applyCaller", "applyHelper")
+  "childWaiter", "worker", "operation", "onceOwner", "onceWaiter", "applyCaller", "applyHelper",
+  "plainOnceOwner", "plainOnceWaiter", "handler", "later", "runningItem", "itemWaiter")
 if CommandLine.arguments.contains("dispatchMain") {
   thread {
     waitUntilBlocked("mainItem")
     say("ready", 1)
   }
   dispatchMain()
+}
+if CommandLine.arguments.contains("runLoop") {
+  let caller = DispatchQueue(label: "fixture.caller")
+  say("queue.caller", object(caller))
+  thread {
+    caller.sync {
+      announce("caller")
+      DispatchQueue.main.sync { block("mainItem") }
+    }
+  }
+  thread {
+    waitUntilBlocked("caller", "mainItem")
+    say("ready", 1)
+  }
+  RunLoop.main.run()
 }
 announce("main")
 say("ready", 1)

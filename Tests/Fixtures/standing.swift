@@ -47,7 +47,7 @@ case "condition":
 case "distant-condition":
   let condition = NSCondition()
   condition.lock()
-  condition.wait(until: .distantFuture)
+  condition.wait(until: Date(timeIntervalSinceNow: 1e9))
 case "continuation":
   Task { await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in } }
   dispatchMain()

@@ -78,3 +78,6 @@ final class DispatchState {
     }
   }
 }
+
+/// The C library's, which Swift does not import.
+@_silgen_name("gettid") func gettid() -> Int32

@@ -40,7 +40,7 @@ import Testing
     ])
   func closedSwift(_ mode: String) throws {
     let subject = try Standing(try Standing.program("standing.swift"), [mode])
-    #expect(subject.becomesClosed(timers: Self.noTimers) == [])
+    #expect(subject.becomesClosed() == [])
   }
 
   @Test(
@@ -52,6 +52,7 @@ import Testing
   func openSwift(_ mode: String) throws {
     let subject = try Standing(try Standing.program("standing.swift"), [mode])
     #expect(subject.staysOpen())
+    #expect(subject.staysOpen(timers: .unknown))
   }
 
   @Test(
@@ -85,10 +86,9 @@ import Testing
 
   @Test func crowdEndsAtTheFirst() throws {
     let subject = try Standing(try Standing.program("standing.c"), ["one-reads"])
-    let world = subject.world()
-    let threads = subject.files.threads()
     #expect(subject.says("read on descriptor 0"))
-    #expect(world.firstThatCanMove(among: threads) != nil)
+    let world = subject.world()
+    #expect(world.firstThatCanMove(among: subject.files.threads()) != nil)
     #expect(world.openings(limit: 1).count == 1)
   }
 

@@ -39,18 +39,24 @@ final class Standing {
     }
   }
 
-  func world(timers: OutsideWorld.DispatchTimers = .unknown) -> OutsideWorld {
-    OutsideWorld(files: files, memory: ProcessMemory(files.pid), timers: { timers })
+  private var dispatch: DispatchMemory?
+
+  /// With `timers` nil libdispatch's memory is asked.
+  func world(timers: OutsideWorld.DispatchTimers? = nil) -> OutsideWorld {
+    let memory = ProcessMemory(files.pid)
+    if let timers { return OutsideWorld(files: files, memory: memory, timers: { timers }) }
+    if dispatch == nil { dispatch = DispatchMemory(files: files, memory: memory) }
+    return OutsideWorld(files: files, memory: memory, dispatch: dispatch)
   }
 
   func openings(
-    timers: OutsideWorld.DispatchTimers = .unknown,
+    timers: OutsideWorld.DispatchTimers? = nil,
     ignoring exceptions: OutsideWorld.Exceptions = .init()
   ) -> [String] { world(timers: timers).openings(ignoring: exceptions) }
 
   /// Waits until nothing can wake it, in three looks in a row; what could, where that never comes.
   func becomesClosed(
-    timers: OutsideWorld.DispatchTimers = .unknown,
+    timers: OutsideWorld.DispatchTimers? = nil,
     ignoring exceptions: OutsideWorld.Exceptions = .init()
   ) -> [String] {
     var closed = 0
@@ -63,7 +69,7 @@ final class Standing {
   }
 
   /// Whether no look, while it settles and after, finds it closed.
-  func staysOpen(timers: OutsideWorld.DispatchTimers = .unknown) -> Bool {
+  func staysOpen(timers: OutsideWorld.DispatchTimers? = nil) -> Bool {
     for _ in 0..<40 {
       if openings(timers: timers).isEmpty { return false }
       usleep(20_000)
@@ -95,9 +101,11 @@ final class Standing {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
           .deletingLastPathComponent().appending(path: "Fixtures/\(source)").path
         let path = try folder.get().path + "/" + source.replacing(".", with: "-")
+        let stem = String(source.prefix { $0 != "." })
         let compiler =
           source.hasSuffix(".c")
-          ? ["clang", "-O1", "-w", "-pthread"] : ["swiftc", "-swift-version", "5", "-O"]
+          ? ["clang", "-O1", "-w", "-pthread"]
+          : ["swiftc", "-swift-version", "5", "-O", "-module-name", stem]
         let result = try Run.program(
           "/usr/bin/env",
           compiler

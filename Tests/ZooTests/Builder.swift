@@ -14,12 +14,15 @@ actor Builder {
   func program(_ fixture: Fixture) async throws -> URL {
     try await program(
       Fixture.folder.appending(path: fixture.source), variant: fixture.variant,
-      libraries: Fixture.libraries(of: fixture.source))
+      libraries: Fixture.libraries(of: fixture.source),
+      companions: Fixture.companions(of: fixture.source))
   }
 
-  func program(_ source: URL, variant: String, libraries: [String] = []) async throws -> URL {
+  func program(
+    _ source: URL, variant: String, libraries: [String] = [], companions: [String] = []
+  ) async throws -> URL {
     var hash = Hash()
-    for file in [source] + libraries.map({ Fixture.folder.appending(path: $0) })
+    for file in [source] + (libraries + companions).map({ Fixture.folder.appending(path: $0) })
       + [Fixture.folder.appending(path: "fixture.h")]
     {
       hash.add(try Data(contentsOf: file))
@@ -31,7 +34,8 @@ actor Builder {
     let folder = cache.appending(path: key)
     let task = Task {
       try await Gate.shared.pass {
-        try build(source, variant: variant, libraries: libraries, into: folder)
+        try build(
+          source, variant: variant, libraries: libraries, companions: companions, into: folder)
       }
     }
     tasks[key] = task
@@ -39,9 +43,9 @@ actor Builder {
   }
 }
 
-private func build(_ source: URL, variant: String, libraries: [String], into folder: URL) throws
-  -> URL
-{
+private func build(
+  _ source: URL, variant: String, libraries: [String], companions: [String], into folder: URL
+) throws -> URL {
   let stem = source.deletingPathExtension().lastPathComponent
   let result = folder.appending(path: stem)
   let files = FileManager.default
@@ -56,6 +60,10 @@ private func build(_ source: URL, variant: String, libraries: [String], into fol
   var command: [String]
   if isSwift {
     command = ["swiftc", "-swift-version", "5", "-suppress-warnings", source.path, "-o", program]
+    if !companions.isEmpty {
+      command += ["-parse-as-library"]
+      command += companions.map { Fixture.folder.appending(path: $0).path }
+    }
     switch variant {
     case "debug": command += ["-g", "-Onone"]
     case "nodebug": command += ["-O"]

@@ -7,7 +7,9 @@ import Testing
 @Suite("Examples") struct ExampleTests {
   static let folder = Fixture.root.appending(path: "Examples")
   static let names = [
-    "JoinUnderLock", "LockOrder", "LockedCallback", "ReadWriteUpgrade", "SelfLock",
+    "BlockedPool", "ForgottenLeave", "JoinUnderLock", "LazyGlobalCycle", "LockOrder",
+    "LockedCallback", "LostSignal", "MainWaitsForMain", "OperationCircle", "ReadWriteUpgrade",
+    "ReaderBehindBarrier", "SelfLock", "SyncOntoSelf",
   ]
   static let updates = ProcessInfo.processInfo.environment["HANGCHECK_UPDATE"] == "1"
 

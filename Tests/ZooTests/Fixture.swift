@@ -9,10 +9,15 @@ struct Fixture: Sendable, CustomTestStringConvertible {
     /// With DONE, and status 66 all the same.
     case done
     case status(Int32)
+    /// Before DONE, by a signal that it brings on itself.
+    case trap
     case timeout
     case any
     /// As without hangcheck: output and status.
     case same
+  }
+  enum Door: String, Sendable {
+    case run, swap
   }
 
   var name: String
@@ -23,11 +28,22 @@ struct Fixture: Sendable, CustomTestStringConvertible {
   var options: [String]
   /// Kinds of which one must be reported; 'nothing' among them allows silence.
   var expected: Set<String>
+  /// Kinds that do as well when they are only noted.
+  var noted: Set<String>
+  /// Kinds that may be reported besides.
+  var besides: Set<String>
   /// Alternatives of thread names, each sorted; empty where it is not checked.
   var cycles: [[String]]
+  /// Threads that the finding must be about, and threads that no cycle may blame.
+  var named: Set<String>
+  var innocent: Set<String>
+  /// Kinds of what the cycle's edges wait for; empty where it is not checked.
   var resources: Set<String>
+  /// Kinds of resources that the finding must be about.
+  var about: Set<String>
   var ending: Ending
   var note: String
+  var doors: Set<Door>
 
   var isHealthy: Bool { expected.contains("nothing") }
   var hasLines: Bool { variant != "stripped" && variant != "nodebug" }
@@ -54,14 +70,18 @@ extension Fixture {
       wanted.split(separator: ",").contains { fixture.name.hasPrefix($0) }
     }
   }()
-  static let faulty = all.filter { !$0.isHealthy }
-  static let healthy = all.filter(\.isHealthy)
+  static let run = all.filter { $0.doors.contains(.run) }
+  static let swapped = all.filter { $0.doors.contains(.swap) }
 
   init?(line: Substring) {
     let columns = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
-    guard columns.count == 11 else { return nil }
-    func list(_ text: String) -> [String] {
-      text == "-" ? [] : text.split(separator: ",").map(String.init)
+    guard columns.count == 11 || columns.count == 12 else { return nil }
+    func list(_ text: String, _ prefix: String = "") -> [String] {
+      let entries = text == "-" ? [] : text.split(separator: ",").map(String.init)
+      return entries.compactMap { entry in
+        let mark = ["note:", "+", "!"].first { entry.hasPrefix($0) } ?? ""
+        return mark == prefix ? String(entry.dropFirst(mark.count)) : nil
+      }
     }
     name = columns[0]
     source = columns[1]
@@ -70,15 +90,23 @@ extension Fixture {
     through = columns[4] == "-" ? nil : columns[4]
     options = columns[5] == "-" ? [] : words(columns[5])
     expected = Set(list(columns[6]))
-    cycles = columns[7] == "-" ? [] : columns[7].split(separator: "|").map { threads(String($0)) }
+    noted = Set(list(columns[6], "note:"))
+    besides = Set(list(columns[6], "+"))
+    cycles = columns[7].split(separator: "|").map { threads(list(String($0))) }
+      .filter { !$0.isEmpty }
+    named = Set(list(columns[7], "+"))
+    innocent = Set(list(columns[7], "!"))
     resources = Set(list(columns[8]))
+    about = Set(list(columns[8], "+"))
     note = columns[10]
+    doors = columns.count == 12 ? Set(list(columns[11]).compactMap(Door.init)) : [.run]
     switch columns[9] {
     case "ended": ending = .ended
     case "done": ending = .done
     case "any": ending = .any
     case "same": ending = .same
     case "timeout": ending = .timeout
+    case "trap": ending = .trap
     default:
       guard columns[9].hasPrefix("status "), let status = Int32(columns[9].dropFirst(7)) else {
         return nil
@@ -108,17 +136,17 @@ private func words(_ text: String) -> [String] {
   return result
 }
 
-/// `a,b` or `name-0...name-99`, sorted.
-private func threads(_ text: String) -> [String] {
-  if let dots = text.range(of: "...") {
-    let first = text[..<dots.lowerBound]
-    let last = text[dots.upperBound...]
+/// Counts `name-0...name-99` up, and sorts.
+private func threads(_ names: [String]) -> [String] {
+  names.flatMap { name -> [String] in
+    guard let dots = name.range(of: "...") else { return [name] }
+    let first = name[..<dots.lowerBound]
+    let last = name[dots.upperBound...]
     let stem = first.prefix { !$0.isNumber }
-    if let from = Int(first.dropFirst(stem.count)), let to = Int(last.dropFirst(stem.count)) {
-      return (from...to).map { "\(stem)\($0)" }.sorted()
-    }
-  }
-  return text.split(separator: ",").map(String.init).sorted()
+    guard let from = Int(first.dropFirst(stem.count)), let to = Int(last.dropFirst(stem.count))
+    else { return [name] }
+    return (from...to).map { "\(stem)\($0)" }
+  }.sorted()
 }
 
 /// A line of a source that a report must show for a thread.
@@ -138,8 +166,14 @@ extension Fixture {
   var sources: [String] { [source] + Self.libraries(of: source) }
 
   static func libraries(of source: String) -> [String] {
-    let text = (try? String(contentsOf: folder.appending(path: source), encoding: .utf8)) ?? ""
-    return text.matches(of: #/LIBRARY\((?<name>[\w.]+)\)/#).map { String($0.output.name) }
+    text(source).matches(of: #/LIBRARY\((?<name>[\w.]+)\)/#).map { String($0.output.name) }
+  }
+  /// Swift files that are compiled together with it.
+  static func companions(of source: String) -> [String] {
+    text(source).matches(of: #/WITH\((?<name>[\w.]+)\)/#).map { String($0.output.name) }
+  }
+  private static func text(_ source: String) -> String {
+    (try? String(contentsOf: folder.appending(path: source), encoding: .utf8)) ?? ""
   }
 
   /// The marked lines of one thread.

@@ -37,8 +37,7 @@ public struct DeadlockFinding: Sendable {
       }
       if ![.holds(nil), .isJoined].contains(words.relation(edge)) {
         for event in history[edge.waitsFor] ?? [] {
-          let label = event.label(
-            names.resource(edge.waitsFor), words.names.resources[edge.waitsFor]?.kind)
+          let label = event.label(edge.waitsFor, names)
           if !evidence.contains(where: { $0.label == label && $0.stack == event.stack }) {
             evidence.append(.init(label: label, thread: nil, stack: event.stack))
           }

@@ -1,11 +1,16 @@
-internal import WaitForGraph
+public import WaitForGraph
 
 /// Makes the note that a thread waited long for one thing and no cycle explains it.
 public struct LongWaitFinding: Sendable {
   private let names: Names
+  private let history: [ResourceID: [ResourceEvent]]
 
-  public init(threads: [Thread], resources: [Resource], process: WatchedProcess? = nil) {
+  public init(
+    threads: [Thread], resources: [Resource], process: WatchedProcess? = nil,
+    history: [ResourceID: [ResourceEvent]] = [:]
+  ) {
     names = Names(threads: threads, resources: resources, process: process)
+    self.history = history
   }
 
   /// The note; nil for a thread that does not wait.
@@ -27,10 +32,14 @@ public struct LongWaitFinding: Sendable {
       evidence.append(
         .init(label: "\(names.short(owner)) took it here", thread: owner, stack: hold.stack))
     }
+    for event in history[wait.resource] ?? [] {
+      evidence.append(
+        .init(label: event.label(wait.resource, names), thread: nil, stack: event.stack))
+    }
     return Finding(
       kind: .longWait, severity: .note, certainty: .possible,
       message: "\(names.short(thread.id)) has waited \(tenths / 10).\(tenths % 10) s for"
-        + " \(resource?.kind.rawValue ?? "a resource") \(resource.map { $0.address.description } ?? ""); \(held)",
+        + " \(names.resource(wait.resource)); \(held)",
       threads: [thread.id], resources: [wait.resource],
       evidence: evidence,
       fingerprint: Fingerprint.sites(

@@ -1,4 +1,4 @@
-internal import WaitForGraph
+public import WaitForGraph
 
 /// What one thread did, from one place in the code, to a resource that nobody holds as one holds a
 /// lock: a semaphore, a group, a condition, something suspended.
@@ -7,24 +7,30 @@ public struct ResourceEvent: Hashable, Sendable {
   public var action: Action
   /// How often; the initial value of what was made.
   public var count: Int
-  /// As reports quote it; nil where not known.
-  public var thread: String?
+  /// Of the report; nil where it has ended, or is not known.
+  public var thread: ThreadID?
+  /// What it was called, where it has ended.
+  public var threadName: String?
   /// Seconds since the last time; nil where not known.
   public var secondsAgo: Double?
   public var stack: [Frame]
   public init(
-    action: Action, count: Int, thread: String?, secondsAgo: Double?, stack: [Frame]
+    action: Action, count: Int, thread: ThreadID?, threadName: String? = nil,
+    secondsAgo: Double?, stack: [Frame]
   ) {
     self.action = action
     self.count = count
     self.thread = thread
+    self.threadName = threadName
     self.secondsAgo = secondsAgo
     self.stack = stack
   }
 
   /// `"worker" entered group 0x1 here, twice, last 1.2 s ago`.
-  func label(_ resource: String, _ kind: ResourceKind?) -> String {
-    let who = thread ?? "somebody"
+  func label(_ id: ResourceID, _ names: Names) -> String {
+    let (resource, kind) = (names.resource(id), names.resources[id]?.kind)
+    let ended = threadName.map { "\"\(cleaned($0))\", which has ended," }
+    let who = thread.map(names.short) ?? ended ?? "a thread that has ended"
     if action == .made {
       let value = kind == .semaphore ? " with the value \(count)" : ""
       return "\(resource) was made here\(value)"

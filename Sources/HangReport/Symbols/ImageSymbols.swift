@@ -50,18 +50,20 @@ package struct ImageSymbols {
   ) {
     guard header.sh_entsize == 24, let data = elf_getdata(section, nil),
       let strings = elf_getscn(elf, Int(header.sh_link)),
-      let text = elf_getdata(strings, nil)
+      let text = elf_getdata(strings, nil),
+      // Nil where a debug file keeps a section's header alone.
+      let tableStart = data.pointee.d_buf, let textStart = text.pointee.d_buf
     else { return }
     // libelf owns both while the file is open.
-    let table = UnsafeRawBufferPointer(start: data.pointee.d_buf, count: data.pointee.d_size)
-    let names = UnsafeRawBufferPointer(start: text.pointee.d_buf, count: text.pointee.d_size)
+    let table = UnsafeRawBufferPointer(start: tableStart, count: data.pointee.d_size)
+    let names = UnsafeRawBufferPointer(start: textStart, count: text.pointee.d_size)
     for at in stride(from: 0, to: table.count - 23, by: 24) {
       let section = table.loadUnaligned(fromByteOffset: at + 6, as: UInt16.self)
       let start = Int(table.loadUnaligned(fromByteOffset: at, as: UInt32.self))
       // Everything asked for begins with one of these: most symbols end here.
       guard section != 0, start < names.count,
         names[start] == UInt8(ascii: "_") || names[start] == UInt8(ascii: "d")
-          || names[start] == UInt8(ascii: "s")
+          || names[start] == UInt8(ascii: "s") || names[start] == UInt8(ascii: "$")
       else { continue }
       // The longest name asked for has fewer bytes; of a versioned one "@" ends the name.
       var length = 0
@@ -83,9 +85,11 @@ package struct ImageSymbols {
   private mutating func addModuleSlots(
     _ elf: OpaquePointer, _ section: OpaquePointer, _ header: GElf_Shdr
   ) {
-    guard header.sh_entsize == 24, let data = elf_getdata(section, nil) else { return }
+    guard header.sh_entsize == 24, let data = elf_getdata(section, nil),
+      let tableStart = data.pointee.d_buf
+    else { return }
     let symbols = elf_getscn(elf, Int(header.sh_link)).flatMap { elf_getdata($0, nil) }
-    let table = UnsafeRawBufferPointer(start: data.pointee.d_buf, count: data.pointee.d_size)
+    let table = UnsafeRawBufferPointer(start: tableStart, count: data.pointee.d_size)
     for at in stride(from: 0, to: table.count - 23, by: 24) {
       let info = table.loadUnaligned(fromByteOffset: at + 8, as: UInt64.self)
       // R_X86_64_DTPMOD64; without a symbol, or with one of this image, it is the image itself.

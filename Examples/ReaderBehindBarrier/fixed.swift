@@ -1,0 +1,28 @@
+// Within a read, what the queue guards is read without asking the queue again.
+import Foundation
+
+final class Directory: @unchecked Sendable {
+  private let queue = DispatchQueue(label: "directory", attributes: .concurrent)
+  private var names = ["ann": 1, "ben": 2]
+
+  func number(of name: String) -> Int? { queue.sync { names[name] } }
+
+  func add(_ name: String, _ number: Int) {
+    queue.async(flags: .barrier) { self.names[name] = number }
+  }
+
+  func sum(of wanted: [String]) -> Int {
+    queue.sync {
+      usleep(200_000)  // checks who may ask
+      return wanted.compactMap { names[$0] }.reduce(0, +)
+    }
+  }
+}
+
+let directory = Directory()
+let reader = Thread { print(directory.sum(of: ["ann", "ben"])) }
+reader.start()
+reader.name = "reader"
+usleep(100_000)
+directory.add("cat", 3)
+while !reader.isFinished { usleep(10_000) }

@@ -1,0 +1,81 @@
+#if Detection
+  internal import CHangcheck
+  public import Dispatch
+  internal import Recorder
+
+  // The original runs the block on the calling thread, or blocks it until another one has run it:
+  // either way the queue is this thread's from somewhere in the call to its end. Where the wait
+  // ends the recorder cannot see; whoever reads asks libdispatch's memory and the kernel.
+  extension InstrumentedQueue {
+    /// Runs `workItem` on the queue and waits for its end; equals `DispatchQueue.sync(execute:)`.
+    @inline(never) public func sync(execute workItem: () -> Void) {
+      let frame = hck_frame()
+      guard let slot = recordingSlot(syncWord) else { return original.sync(execute: workItem) }
+      let before = enter(slot, syncWord, frame)
+      original.sync(execute: workItem)
+      leave(slot, before)
+    }
+
+    /// Runs a work item on the queue and waits for its end; equals `DispatchQueue.sync(execute:)`
+    /// with a work item. One with the barrier flag is recorded like one without.
+    @inline(never) public func sync(execute workItem: DispatchWorkItem) {
+      let frame = hck_frame()
+      guard let slot = recordingSlot(syncWord) else { return original.sync(execute: workItem) }
+      let before = enter(slot, syncWord, frame)
+      original.sync(execute: workItem)
+      leave(slot, before)
+    }
+
+    /// Runs `work` on the queue and returns what it returns; equals `DispatchQueue.sync(execute:)`
+    /// with a result.
+    @inline(never) public func sync<T>(execute work: () throws -> T) rethrows -> T {
+      let frame = hck_frame()
+      guard let slot = recordingSlot(syncWord) else { return try original.sync(execute: work) }
+      let before = enter(slot, syncWord, frame)
+      defer { leave(slot, before) }
+      return try original.sync(execute: work)
+    }
+
+    /// Runs `work` on the queue, as a barrier if `flags` say so, and returns what it returns;
+    /// equals `DispatchQueue.sync(flags:execute:)`.
+    @inline(never) public func sync<T>(
+      flags: DispatchWorkItemFlags, execute work: () throws -> T
+    ) rethrows -> T {
+      let frame = hck_frame()
+      let wanted = flags.contains(.barrier) ? word : syncWord
+      guard let slot = recordingSlot(wanted) else {
+        return try original.sync(flags: flags, execute: work)
+      }
+      if flags.contains(.barrier) { checkBarrier(frame) }
+      let before = enter(slot, wanted, frame)
+      defer { leave(slot, before) }
+      return try original.sync(flags: flags, execute: work)
+    }
+
+    @inline(__always)
+    private func enter(
+      _ slot: Slot, _ wanted: ResourceWord, _ frame: UnsafeRawPointer
+    ) -> ResourceWord {
+      if let object, hck_lane_owned(object, slot.pointee.tid) != nil { ownedAlready(frame) }
+      let before = beginWait(slot, wanted, in: frame)
+      acquired(slot, wanted, frame)
+      return before
+    }
+
+    @inline(__always)
+    private func leave(_ slot: Slot, _ before: ResourceWord) {
+      released(slot, word)
+      endWait(slot, before)
+    }
+
+    @inline(never) private func ownedAlready(_ frame: UnsafeRawPointer) {
+      raise(HCK_ALARM_SYNC_SELF, word, waits: true, frame)
+    }
+
+    /// A barrier on a global queue is none.
+    @inline(never) func checkBarrier(_ frame: UnsafeRawPointer) {
+      guard let object, hck_lane_is_root(object) != 0 else { return }
+      raise(HCK_ALARM_BARRIER_ON_GLOBAL, word, frame)
+    }
+  }
+#endif

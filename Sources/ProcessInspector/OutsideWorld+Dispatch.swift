@@ -1,0 +1,54 @@
+internal import Glibc
+
+extension OutsideWorld {
+  /// Whether libdispatch says that this thread is its manager.
+  func isManager(_ tid: KernelThreadID) -> Bool {
+    guard let dispatch else { return false }
+    return dispatch.isManager(files.innerID(tid) ?? tid)
+  }
+
+  /// Work on the global queues: libdispatch starts one more thread a second while all of them are
+  /// blocked, until there are too many.
+  func queuedWork(_ threads: Int) -> [String] {
+    guard let dispatch, threads < 255 else { return [] }
+    return dispatch.roots().filter(\.hasItems).map { "work is queued on \($0.label)" }
+  }
+}
+
+extension DispatchMemory {
+  /// The program's timers, where all of them can be read.
+  func timersInWords() -> OutsideWorld.DispatchTimers {
+    guard let before = countOfTimers(), let timers = timers(), countOfTimers() == before,
+      timers.count == before
+    else { return .unknown }
+    return .known(timers.filter { !$0.isOwn }.map { OutsideWorld.due($0.left) })
+  }
+
+  /// Each timer lies twice in the heap of its clock.
+  private func countOfTimers() -> Int? {
+    var count = 0
+    for heap in 0..<layout.timerHeaps {
+      guard let words = memory.word32(layout.timers &+ UInt64(heap * 32)), words % 2 == 0 else {
+        return nil
+      }
+      count += Int(words) / 2
+    }
+    return count
+  }
+}
+
+extension DispatchMemory.Timer {
+  /// Nanoseconds until it is due.
+  var left: UInt64 {
+    let clock =
+      switch clock {
+      case .uptime: CLOCK_MONOTONIC
+      case .monotonic: CLOCK_BOOTTIME
+      case .wall: CLOCK_REALTIME
+      }
+    var now = timespec()
+    guard clock_gettime(clock, &now) == 0 else { return 0 }
+    let nanoseconds = UInt64(now.tv_sec) &* 1_000_000_000 &+ UInt64(now.tv_nsec)
+    return deadline > nanoseconds ? deadline - nanoseconds : 0
+  }
+}
