@@ -7,23 +7,25 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
 @inline(__always) private func beginConditionWait(
   _ slot: Slot, _ condition: UnsafeRawPointer, _ mutex: UnsafeRawPointer, _ flags: UInt64,
   _ frame: UnsafeRawPointer
-) -> (wait: ResourceWord, mutex: UInt64) {
+) -> (wait: ResourceWord, mutex: UInt64, holds: Bool) {
   let mutexBefore = slot.pointee.wait_aux
-  if !released(slot, mutexWord(mutex)) { checkConditionMutex(condition, mutex, slot, frame) }
+  let holds =
+    released(slot, mutexWord(mutex)) || checkConditionMutex(condition, mutex, slot, frame)
   slot.pointee.wait_aux = UInt64(UInt(bitPattern: mutex))
   hck_order()
-  return (beginWait(slot, resourceWord(condition, HCK_CONDITION, flags)), mutexBefore)
+  return (beginWait(slot, resourceWord(condition, HCK_CONDITION, flags)), mutexBefore, holds)
 }
 
 /// Whatever it returns but an error of use, the mutex is held again. EPERM (1), EINVAL (22): it was
 /// never given back, so the entry comes back as well.
 @inline(__always) private func endConditionWait(
-  _ slot: Slot, _ mutex: UnsafeRawPointer, _ before: (wait: ResourceWord, mutex: UInt64),
+  _ slot: Slot, _ mutex: UnsafeRawPointer,
+  _ before: (wait: ResourceWord, mutex: UInt64, holds: Bool),
   _ frame: UnsafeRawPointer
 ) {
   slot.pointee.wait_aux = before.mutex
   endWait(slot, before.wait)
-  acquired(slot, mutexWord(mutex), frame)
+  if before.holds { acquired(slot, mutexWord(mutex), frame) }
 }
 
 @c(pthread_cond_wait) public func conditionWait(_ condition: Condition, _ mutex: Mutex) -> Int32 {

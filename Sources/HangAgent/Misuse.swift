@@ -128,18 +128,20 @@ func checkUnlock(
   raise(HCK_ALARM_INIT_HELD, word, owner: owner, holder, frame)
 }
 
-/// A condition is waited for with a mutex that the thread is not on record to hold.
+/// A condition is waited for with a mutex that the thread is not on record to hold. False where it
+/// does not hold it: then what it has after the wait is the wait's, and no hold of its own.
 @inline(never) func checkConditionMutex(
   _ condition: UnsafeRawPointer, _ mutex: UnsafeRawPointer, _ slot: Slot,
   _ frame: UnsafeRawPointer
-) {
+) -> Bool {
   let owner = mutexOwner(mutex)
   guard let arena = hck_arena_get(), !isLocked(mutex) || (owner != 0 && owner != slot.pointee.tid),
     owner == 0 || !isInherited(owner, arena)
-  else { return }
+  else { return true }
   raise(
     HCK_ALARM_CONDITION_WITHOUT_MUTEX, resourceWord(condition, HCK_CONDITION),
     other: UInt64(UInt(bitPattern: mutex)), frame)
+  return false
 }
 
 // MARK: - Read-write locks

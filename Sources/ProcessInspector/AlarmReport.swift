@@ -44,7 +44,7 @@ struct AlarmReport {
     let thread = thread(of: alarm)
     let site = stack(alarm.site, of: thread)
     switch alarm.kind {
-    case HCK_ALARM_SYNC_SELF.rawValue, HCK_ALARM_TARGET_CYCLE.rawValue:
+    case HCK_ALARM_SYNC_SELF.rawValue:
       addLoop(alarm, thread, site, traps: true)
     case HCK_ALARM_ONCE_REENTERED.rawValue, HCK_ALARM_OPERATION_CYCLE.rawValue:
       addLoop(alarm, thread, site, traps: false)
@@ -302,6 +302,7 @@ extension Misuse.Rule {
     case HCK_ALARM_RELEASED_SUSPENDED.rawValue: self = .releasedSuspended
     case HCK_ALARM_WAITED_TWICE.rawValue: self = .waitedTwice
     case HCK_ALARM_BARRIER_ON_GLOBAL.rawValue: self = .barrierOnGlobal
+    case HCK_ALARM_TARGET_CYCLE.rawValue: self = .targetCycle
     case HCK_ALARM_CONDITION_WITHOUT_MUTEX.rawValue: self = .conditionWithoutMutex
     case HCK_ALARM_CONDITION_TWO_MUTEXES.rawValue: self = .conditionTwoMutexes
     case HCK_ALARM_CONTINUATION.rawValue:

@@ -8,7 +8,7 @@ public struct Misuse: Sendable {
     case forkedHeld, identityChanged
     case groupOverleft, groupAbandoned
     case semaphoreLow, semaphoreHigh
-    case overresumed, releasedSuspended, waitedTwice, barrierOnGlobal
+    case overresumed, releasedSuspended, waitedTwice, barrierOnGlobal, targetCycle
     case conditionWithoutMutex, conditionTwoMutexes
     case continuationLeaked, continuationResumedTwice
     case unbalancedAtExit
@@ -80,7 +80,8 @@ extension Misuse.Rule {
       .lockMisuse
     case .groupOverleft, .groupAbandoned: .unbalancedGroup
     case .semaphoreLow, .semaphoreHigh: .semaphoreMisuse
-    case .overresumed, .releasedSuspended, .waitedTwice, .barrierOnGlobal: .queueMisuse
+    case .overresumed, .releasedSuspended, .waitedTwice, .barrierOnGlobal, .targetCycle:
+      .queueMisuse
     case .conditionWithoutMutex, .conditionTwoMutexes: .conditionMisuse
     case .continuationLeaked, .continuationResumedTwice: .continuationMisuse
     case .unbalancedAtExit: resource == .group ? .unbalancedGroup : .semaphoreMisuse

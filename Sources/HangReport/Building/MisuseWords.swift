@@ -44,6 +44,7 @@ struct MisuseWords {
     case .waitedTwice: "\(who) waits for \(what) a second time"
     case .barrierOnGlobal:
       "\(who) uses a barrier on \(what), a global queue, where it excludes nothing"
+    case .targetCycle: "\(who) gives \(what) a target queue that leads back to it"
     case .conditionWithoutMutex:
       "\(who) waits on \(what) with \(resource(misuse.mutex)), which it does not hold"
     case .conditionTwoMutexes:
@@ -81,6 +82,7 @@ struct MisuseWords {
     case .releasedSuspended: "\(who) released \(what) here"
     case .waitedTwice: "\(who) waited for \(what) again here"
     case .barrierOnGlobal: "\(who) used a barrier on \(what) here"
+    case .targetCycle: "\(who) set the target of \(what) here"
     case .conditionWithoutMutex: "\(who) waited on \(what) without its mutex here"
     case .conditionTwoMutexes: "\(who) waited on \(what) with a second mutex here"
     case .continuationLeaked: "the continuation went away here"

@@ -90,6 +90,8 @@ extension TextPage {
       return ["A work item can be waited for once: keep its result, or use a group."]
     case .barrierOnGlobal:
       return ["Make a concurrent queue of your own and use the barrier there, at all places."]
+    case .targetCycle:
+      return ["Let target queues end at one that has none of these above it: a tree, not a circle."]
     case .conditionWithoutMutex:
       return [
         "Lock the condition's mutex before the wait at \(here), and test the state with it held.",
