@@ -60,6 +60,9 @@ public final class Watchdog: Sendable {
       if error == 0 { state = State(loop: loop, pid: getpid()) }
       return error
     }
+    // A thread that is about to trap counts on being told from here on, not from the first look.
+    InProcess.begin()
+    if error == 0, let arena = hck_arena_get() { hck_store32(&arena.pointee.watched, 1) }
     if error != 0 {
       StandardError.say("the watchdog has no thread: " + String(cString: strerror(error)))
     }
@@ -71,6 +74,7 @@ public final class Watchdog: Sendable {
     state.withLock { state in
       state.loop?.stop()
       state.loop = nil
+      if let arena = hck_arena_get() { hck_store32(&arena.pointee.watched, 0) }
     }
   }
 }

@@ -3,13 +3,13 @@ import Foundation
 import Watchdog
 
 let scenario = CommandLine.arguments.count > 1 ? CommandLine.arguments[1] : ""
-if let body = scenarios[scenario] {
+if let body = scenarios[scenario] ?? queueMisuses[scenario] {
   Watchdog.shared.start()
   body()
 } else if let body = watching[scenario] {
   body()
 } else {
-  let names = scenarios.keys.sorted() + watching.keys.sorted()
+  let names = scenarios.keys.sorted() + queueMisuses.keys.sorted() + watching.keys.sorted()
   say("unknown scenario; one of \(names.joined(separator: " "))")
   exit(64)
 }
