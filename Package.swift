@@ -80,9 +80,13 @@ let package = Package(
     .executableTarget(
       name: "SwapFixture", dependencies: ["InstrumentedLocks", "Watchdog"],
       path: "Tests/SwapFixture"),
+    .executableTarget(
+      name: "ParityFixture", dependencies: ["InstrumentedLocks"], path: "Tests/ParityFixture"),
     .testTarget(
       name: "SwapTests",
-      dependencies: ["SwapFixture", "InstrumentedLocks", "Watchdog", "HangReport"],
+      dependencies: [
+        "SwapFixture", "ParityFixture", "InstrumentedLocks", "Watchdog", "HangReport",
+      ],
       swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]

@@ -36,7 +36,7 @@
       super.init()
     }
 
-    deinit { core.end(wasNamed: isNamed) }
+    deinit { core.end(wasNamed: isNamed, hck_frame()) }
 
     /// What reports call the lock; equals `NSLock.name`. 55 bytes of it are kept.
     open var name: String? {
@@ -100,7 +100,7 @@
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) open func unlock() {
       if let slot = hck_slot_of_thread(), !released(slot, core.word) {
-        core.releasedElsewhere(slot)
+        Misuse.unlocksOthers(core.mutex, slot, isRefused: false, hck_frame())
       }
       pthread_mutex_unlock(core.mutex)
     }

@@ -36,7 +36,7 @@
       super.init()
     }
 
-    deinit { core.end(wasNamed: isNamed) }
+    deinit { core.end(wasNamed: isNamed, hck_frame()) }
 
     /// What reports call the lock; equals `NSRecursiveLock.name`. 55 bytes of it are kept.
     open var name: String? {
@@ -100,7 +100,9 @@
     /// not hold it.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) open func unlock() {
-      if let slot = hck_slot_of_thread() { released(slot, core.word) }
+      if let slot = hck_slot_of_thread(), !released(slot, core.word) {
+        Misuse.unlocksOthers(core.mutex, slot, isRefused: true, hck_frame())
+      }
       pthread_mutex_unlock(core.mutex)
     }
   }

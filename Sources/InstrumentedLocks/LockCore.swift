@@ -28,37 +28,18 @@
       } else {
         pthread_mutex_init(mutex, nil)
       }
-      memory.pointee.created.file = fileID.hasPointerRepresentation ? fileID.utf8Start : nil
-      memory.pointee.created.file_bytes =
-        fileID.hasPointerRepresentation ? UInt32(truncatingIfNeeded: fileID.utf8CodeUnitCount) : 0
-      memory.pointee.created.line = UInt32(truncatingIfNeeded: line)
-      memory.pointee.created.mark = HCK_CREATION_MARK
+      memory.pointee.created = hck_creation(fileID, line)
     }
 
-    /// What is held when its last reference goes is forgotten: the address will be another lock's.
-    func end(wasNamed: Bool) {
-      if let slot = hck_slot_of_thread() { while released(slot, word) {} }
+    func end(wasNamed: Bool, _ frame: UnsafeRawPointer) {
+      RecordedMutex(pointer: mutex).end(frame)
       if wasNamed { setName(nil) }
-      pthread_mutex_destroy(mutex)
       memory.pointee.created.mark = 0
       memory.deinitialize(count: 1)
       memory.deallocate()
     }
 
     func setName(_ name: String?) { InProcess.name(UInt64(UInt(bitPattern: mutex)), name) }
-
-    /// A normal mutex is unlocked that this thread is not on record to hold: if another one is, it
-    /// holds it no longer. The lock's memory says who took it; it may be read, for it is about to
-    /// be written.
-    @inline(never) func releasedElsewhere(_ slot: Slot) {
-      hck_sanitizer_ignore_begin()
-      defer { hck_sanitizer_ignore_end() }
-      let owner = UnsafeRawPointer(mutex).load(
-        fromByteOffset: hck_mutex_owner_offset(), as: UInt32.self)
-      guard owner != 0, owner != slot.pointee.tid, let arena = hck_arena_get() else { return }
-      hck_store32(&arena.pointee.handed_over, 1)
-      forget(word, in: arena, tid: owner)
-    }
 
     /// When a wait until `limit` ends, or nil when that is past; counts and traps as the original
     /// does.

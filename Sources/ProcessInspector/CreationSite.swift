@@ -1,6 +1,6 @@
 internal import CHangcheck
 
-/// Where a drop-in lock was made, from the memory behind its mutex (`hck_creation`).
+/// Where a drop-in was made, from the memory beside it (`hck_creation`).
 struct CreationSite: CustomStringConvertible {
   var file: String
   var line: UInt32
@@ -8,13 +8,13 @@ struct CreationSite: CustomStringConvertible {
 
   private static let longestFile: UInt32 = 512
 
-  /// nil for any other mutex: what follows one in memory does not begin with the mark.
-  init?(ofMutex key: ResourceKey, _ memory: ProcessMemory) {
-    guard key.kind == HCK_MUTEX.rawValue else { return nil }
+  /// nil for anything else: what lies beside it in memory does not begin with the mark.
+  init?(of key: ResourceKey, _ memory: ProcessMemory) {
+    guard let offset = Self.offset(key.kind) else { return nil }
     var created = hck_creation()
     let size = MemoryLayout<hck_creation>.size
     let got = withUnsafeMutableBytes(of: &created) {
-      memory.read(key.address &+ UInt64(hck_mutex_size()), into: $0)
+      memory.read(key.address &+ offset, into: $0)
     }
     guard got == size, created.mark == HCK_CREATION_MARK, let file = created.file,
       created.file_bytes > 0, created.file_bytes <= Self.longestFile
@@ -27,5 +27,17 @@ struct CreationSite: CustomStringConvertible {
     }
     self.file = String(decoding: text, as: UTF8.self)
     line = created.line
+  }
+
+  /// Right behind the primitive, or right before it where that has no size of its own.
+  private static func offset(_ kind: UInt32) -> UInt64? {
+    switch kind {
+    case HCK_MUTEX.rawValue: UInt64(hck_mutex_size())
+    case HCK_RWLOCK.rawValue: UInt64(hck_rwlock_size())
+    case HCK_CONDITION.rawValue: UInt64(hck_condition_size())
+    case HCK_ONCE.rawValue: 8
+    case HCK_FUTEX_LOCK.rawValue: 0 &- UInt64(MemoryLayout<hck_creation>.size)
+    default: nil
+    }
   }
 }

@@ -86,7 +86,7 @@ struct ReportAssembler {
 
   /// As the program named it, or else where it was made.
   func name(_ key: ResourceKey) -> String? {
-    arena.name(of: key.address) ?? CreationSite(ofMutex: key, memory)?.description
+    arena.name(of: key.address) ?? CreationSite(of: key, memory)?.description
   }
 
   func acquisition(_ site: RecordedSite?, live: [RawFrame]) -> [Frame] {

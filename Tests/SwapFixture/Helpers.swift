@@ -2,7 +2,8 @@ import Foundation
 
 /// Threads that all begin when the last is there.
 final class Meeting: @unchecked Sendable {
-  private let condition = NSCondition()
+  // No drop-in: what is looked at are the scenarios' own locks.
+  private let condition = Foundation.NSCondition()
   private var missing: Int
   init(_ count: Int) { missing = count }
   func arrive() {

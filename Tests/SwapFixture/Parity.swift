@@ -18,26 +18,6 @@ final class Cache: @unchecked Sendable {
   }
 }
 
-class NamedLock: NSLock, @unchecked Sendable {
-  let purpose: String
-  init(purpose: String) {
-    self.purpose = purpose
-    super.init()
-  }
-  override init() {
-    purpose = ""
-    super.init()
-  }
-  override func lock() { super.lock() }
-  override func unlock() { super.unlock() }
-  override func `try`() -> Bool { super.try() }
-  override func lock(before limit: Date) -> Bool { super.lock(before: limit) }
-  override var name: String? {
-    get { super.name }
-    set { super.name = newValue }
-  }
-}
-
 func parity() -> Bool {
   let lock = NSLock()
   let recursive = NSRecursiveLock()

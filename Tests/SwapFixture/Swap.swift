@@ -8,3 +8,9 @@ typealias DispatchGroup = InstrumentedGroup
 typealias Operation = InstrumentedOperation
 typealias BlockOperation = InstrumentedBlockOperation
 typealias OperationQueue = InstrumentedOperationQueue
+typealias NSCondition = InstrumentedCondition
+typealias NSConditionLock = InstrumentedConditionLock
+typealias Mutex = InstrumentedMutex
+typealias DispatchSemaphore = InstrumentedSemaphore
+// swift-format-ignore: TypeNamesShouldBeCapitalized
+typealias pthread_rwlock_t = InstrumentedReadWriteLock

@@ -3,13 +3,14 @@ import Foundation
 import Watchdog
 
 let scenario = CommandLine.arguments.count > 1 ? CommandLine.arguments[1] : ""
-if let body = scenarios[scenario] ?? queueMisuses[scenario] {
+let watched = [scenarios, primitiveScenarios, misuseScenarios, nearMisses, queueMisuses]
+if let body = watched.lazy.compactMap({ $0[scenario] }).first {
   Watchdog.shared.start()
   body()
 } else if let body = watching[scenario] {
   body()
 } else {
-  let names = scenarios.keys.sorted() + queueMisuses.keys.sorted() + watching.keys.sorted()
+  let names = watched.flatMap(\.keys).sorted() + watching.keys.sorted()
   say("unknown scenario; one of \(names.joined(separator: " "))")
   exit(64)
 }

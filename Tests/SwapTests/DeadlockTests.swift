@@ -105,7 +105,7 @@ import WaitForGraph
     #expect(Set(run.reports.map { Set($0.findings[0].threads) }).count == 2)
   }
 
-  @Test(arguments: ["recursive", "timed", "handed", "healthy", "short", "parity", "forks"])
+  @Test(arguments: ["recursive", "timed", "healthy", "short", "parity", "forks"])
   func silent(scenario: String) throws {
     let run = try Fixture.run([scenario])
     #expect(run.isWhole, "\(run.output) \(run.errors)")

@@ -27,7 +27,7 @@ enum Fixture {
   /// `until` findings. A tool ends what it runs by itself.
   static func run(
     _ scenario: [String], until count: Int = .max, limit: Double = 20, options: String = "",
-    under tool: [String] = []
+    under tool: [String] = [], program: String = "SwapFixture"
   ) throws -> RunResult {
     let place = FileManager.default.temporaryDirectory
       .appendingPathComponent("swap-\(UUID().uuidString)")
@@ -39,7 +39,7 @@ enum Fixture {
     environment["HANGCHECK_OPTIONS"] = "log=\(files[2].path) \(options)"
     environment["SWIFT_BACKTRACE"] = "enable=no"
     let pid = try spawn(
-      tool + [path("SwapFixture")] + scenario, environment, output: files[0], errors: files[1])
+      tool + [path(program)] + scenario, environment, output: files[0], errors: files[1])
     let deadline = Date(timeIntervalSinceNow: limit)
     var status: Int32 = 0
     var isEnded = false

@@ -223,6 +223,14 @@ typedef struct hck_creation {
   uint32_t line;
 } hck_creation;
 
+// What a drop-in Mutex keeps right before its futex word: who holds it is in the word, where it was
+// taken is here, an address in the code that did, like a return address. A store is all that the
+// fast path can afford.
+typedef struct hck_futex_mark {
+  uint64_t taken; // by whoever holds it, or held it last
+  hck_creation created;
+} hck_futex_mark;
+
 typedef struct hck_arena {
   uint64_t magic;
   uint32_t version;

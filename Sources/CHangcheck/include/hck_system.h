@@ -46,6 +46,7 @@ size_t hck_rwlock_writer_offset(void);
 size_t hck_rwlock_readers_offset(void);
 size_t hck_rwlock_shared_offset(void);
 size_t hck_rwlock_size(void);
+size_t hck_condition_size(void);
 
 // ptrace is variadic in C. Each returns 0 or an errno.
 int hck_ptrace_seize(int tid);

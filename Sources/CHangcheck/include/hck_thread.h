@@ -55,6 +55,17 @@ HCK_INLINE void hck_arena_set(hck_arena *_Nullable arena) {
 // The frame of the function that this is inlined into.
 HCK_INLINE void *_Nonnull hck_frame(void) { return __builtin_frame_address(0); }
 
+// An address in the code that this is expanded in, whichever function that becomes a part of.
+HCK_INLINE uint64_t hck_here(void) {
+  uint64_t here;
+#if defined(__x86_64__)
+  __asm__ volatile("leaq 0(%%rip), %0" : "=r"(here));
+#else
+  __asm__ volatile("adr %0, ." : "=r"(here));
+#endif
+  return here;
+}
+
 // Stores in program order, as a signal handler on this thread and, on x86-64, any reader sees them.
 HCK_INLINE void hck_order(void) { __asm__ volatile("" ::: "memory"); }
 

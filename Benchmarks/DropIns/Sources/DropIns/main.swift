@@ -117,6 +117,8 @@ print(
 for watched in [false, true] {
   if watched { Watchdog.shared.start() }
   let suffix = watched ? ", watched" : ""
+  comparePrimitives(suffix)
+  if CommandLine.arguments.contains("primitives") { continue }
   let (raw, ours) = (NSLock(), InstrumentedLock())
   compare("lock + unlock" + suffix, { pair(raw) }, { ourPair(ours) })
   let (rawRecursive, oursRecursive) = (NSRecursiveLock(), InstrumentedRecursiveLock())
@@ -132,6 +134,7 @@ for watched in [false, true] {
     { nanoseconds(count / 10) { for _ in 0..<count / 10 { _ = NSLock() } } },
     { nanoseconds(count / 10) { for _ in 0..<count / 10 { _ = InstrumentedLock() } } })
 }
+if CommandLine.arguments.contains("primitives") { exit(0) }
 Watchdog.shared.stop()
 usleep(100_000)
 Watchdog.shared.start()

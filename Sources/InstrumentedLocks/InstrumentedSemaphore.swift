@@ -1,0 +1,102 @@
+#if Detection
+  internal import CHangcheck
+  public import Dispatch
+  internal import Recorder
+
+  /// A `DispatchSemaphore` whose deadlocks and misuse `Watchdog` explains.
+  ///
+  /// Spelled like `DispatchSemaphore`, so that `typealias DispatchSemaphore =
+  /// InstrumentedSemaphore` swaps it throughout a module; a real one lies below, and can be had
+  /// where one is asked for. Who took permits and who gave them is counted by call site.
+  ///
+  /// Costs at most half as much again as the original. Cannot see waits and signals on the semaphore
+  /// below itself, nor who is about to signal.
+  public final class InstrumentedSemaphore: @unchecked Sendable {
+    // Written by the initializer alone; a variable only to ask whether it is the last reference.
+    private final var raw: DispatchSemaphore
+    // libdispatch's object: what the wrapper adds to a call is a call.
+    private final let object: UnsafeRawPointer
+    private final let isNamed: Bool
+
+    /// The semaphore below.
+    public var dispatchSemaphore: DispatchSemaphore { raw }
+
+    /// A semaphore with so many permits; equals `DispatchSemaphore(value:)`. Reports call it `name`
+    /// or, without one, by the place where it was made. 55 bytes of the name are kept.
+    @inline(never)
+    public init(
+      value: Int, name: String? = nil, fileID: StaticString = #fileID, line: UInt = #line
+    ) {
+      InProcess.begin()
+      raw = DispatchSemaphore(value: value)
+      // Behind the header of the wrapper, a Swift object.
+      object = UnsafeRawPointer(Unmanaged.passUnretained(raw).toOpaque())
+        .load(fromByteOffset: 16, as: UnsafeRawPointer.self)
+      isNamed = name != nil
+      if let name { InProcess.name(UInt64(UInt(bitPattern: object)), name) }
+      if let slot = currentSlot() { tally(slot, word, HCK_CREATE, hck_frame()) }
+    }
+
+    /// What a reference to `init(value:)` means.
+    @_disfavoredOverload public convenience init(value: Int) {
+      self.init(value: value, name: nil, fileID: #fileID, line: 0)
+    }
+
+    deinit {
+      if isNamed { InProcess.name(UInt64(UInt(bitPattern: object)), nil) }
+      // Another reference to the one below may still be signalled.
+      guard hck_arena_get() != nil, isKnownUniquelyReferenced(&raw) else { return }
+      let (value, original) = permits
+      // What comes next is libdispatch's trap.
+      if value < original {
+        raise(
+          HCK_ALARM_SEMAPHORE_LOW, word, other: UInt64(original - value), waits: true, hck_frame())
+      }
+    }
+
+    /// Takes a permit, waiting for it as long as it takes; equals `DispatchSemaphore.wait()`.
+    @inline(never) public func wait() { _ = wait(until: UInt64.max, hck_frame()) }
+
+    /// Takes a permit, or gives up at `timeout`; equals `DispatchSemaphore.wait(timeout:)`.
+    @inline(never) public func wait(timeout: DispatchTime) -> DispatchTimeoutResult {
+      wait(until: timeout.rawValue, hck_frame()) == 0 ? .success : .timedOut
+    }
+
+    /// Takes a permit, or gives up at `wallTimeout`; equals `DispatchSemaphore.wait(wallTimeout:)`.
+    @inline(never) public func wait(wallTimeout: DispatchWallTime) -> DispatchTimeoutResult {
+      wait(until: wallTimeout.rawValue, hck_frame()) == 0 ? .success : .timedOut
+    }
+
+    /// Gives a permit back and says whether a thread was woken; equals
+    /// `DispatchSemaphore.signal()`.
+    @discardableResult @inline(never) public func signal() -> Int {
+      // Before, for whoever is woken may be done with the semaphore at once.
+      if let slot = currentSlot() { tally(slot, word, HCK_GIVE, hck_frame()) }
+      return dispatchSignal(object)
+    }
+
+    @inline(__always) private var word: ResourceWord { resourceWord(object, HCK_SEMAPHORE) }
+
+    /// 0 or another number where the time has come.
+    @inline(__always) private func wait(until time: UInt64, _ frame: UnsafeRawPointer) -> Int {
+      guard let slot = currentSlot() else { return dispatchWait(object, time) }
+      slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
+      // DISPATCH_TIME_FOREVER.
+      let before = beginWait(slot, time == UInt64.max ? word : word | timedBit)
+      let result = dispatchWait(object, time)
+      endWait(slot, before)
+      if result == 0 { tally(slot, word, HCK_TAKE, frame) }
+      return result
+    }
+
+    /// What it has and what it began with, from libdispatch's object.
+    private var permits: (value: Int, original: Int) {
+      hck_sanitizer_ignore_begin()
+      defer { hck_sanitizer_ignore_end() }
+      return (
+        object.load(fromByteOffset: 0x30, as: Int.self),
+        object.load(fromByteOffset: 0x38, as: Int.self)
+      )
+    }
+  }
+#endif

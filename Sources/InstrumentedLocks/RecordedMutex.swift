@@ -1,0 +1,58 @@
+#if Detection
+  internal import CHangcheck
+  internal import Foundation
+  internal import Recorder
+
+  /// A pthread mutex whose calls are recorded, with the frame of the drop-in's own entry point.
+  ///
+  /// Expanded where it is used: each entry point has a frame of its own.
+  struct RecordedMutex {
+    let pointer: MutexPointer
+
+    @inline(__always) var word: ResourceWord { resourceWord(pointer, HCK_MUTEX) }
+
+    @inline(__always) func lock(_ frame: UnsafeRawPointer) {
+      guard let slot = currentSlot() else {
+        _ = InProcess.lock(pointer, frame)
+        return
+      }
+      slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
+      let before = beginWait(slot, word)
+      let result = pthread_mutex_lock(pointer)
+      endWait(slot, before)
+      if result == 0 { acquired(slot, word, frame) }
+    }
+
+    @inline(__always) func tryLock(_ frame: UnsafeRawPointer) -> Bool {
+      guard let slot = currentSlot() else { return InProcess.tryLock(pointer, frame) == 0 }
+      guard pthread_mutex_trylock(pointer) == 0 else { return false }
+      acquired(slot, word, frame)
+      return true
+    }
+
+    @inline(__always) func lock(until time: inout timespec, _ frame: UnsafeRawPointer) -> Bool {
+      guard let slot = currentSlot() else { return InProcess.timedLock(pointer, &time, frame) == 0 }
+      slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
+      let before = beginWait(slot, word | timedBit)
+      let result = pthread_mutex_timedlock(pointer, &time)
+      endWait(slot, before)
+      guard result == 0 else { return false }
+      acquired(slot, word, frame)
+      return true
+    }
+
+    @inline(__always) func unlock(isOwned: Bool = false, _ frame: UnsafeRawPointer) {
+      if let slot = hck_slot_of_thread(), !released(slot, word) {
+        Misuse.unlocksOthers(pointer, slot, isRefused: isOwned, frame)
+      }
+      pthread_mutex_unlock(pointer)
+    }
+
+    /// What is held when its last reference goes is forgotten: the address will be another lock's.
+    func end(_ frame: UnsafeRawPointer) {
+      if let slot = hck_slot_of_thread() { while released(slot, word) {} }
+      if Misuse.state(pointer).isLocked { Misuse.endsHeld(pointer, frame) }
+      pthread_mutex_destroy(pointer)
+    }
+  }
+#endif
