@@ -44,6 +44,7 @@ let queueMisuses: [String: @Sendable () -> Void] = [
     let first = DispatchQueue(label: "first", attributes: .initiallyInactive)
     let second = DispatchQueue(label: "second", attributes: .initiallyInactive, target: first)
     first.setTarget(queue: second)
+    waitForEver()
   },
   // No traps.
   "abandoned group": {
