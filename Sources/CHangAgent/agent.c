@@ -1,7 +1,8 @@
 // The agent's entry into a process: the real functions, the constructor, and the environment that
 // it takes away.
-#include "include/hck_real.h"
 #include "include/hck_dispatch.h"
+#include "include/hck_misuse.h"
+#include "include/hck_real.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -117,5 +118,11 @@ __attribute__((constructor)) static void begin(void) {
     hck_resolve_dispatch();
     hck_agent_begin();
   }
+  errno = error;
+}
+
+__attribute__((destructor)) static void end(void) {
+  int error = errno;
+  if (hck_socket_name) { hck_agent_end(); }
   errno = error;
 }

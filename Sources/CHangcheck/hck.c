@@ -299,6 +299,7 @@ size_t hck_mutex_size(void) { return sizeof(pthread_mutex_t); }
 size_t hck_rwlock_writer_offset(void) { return offsetof(pthread_rwlock_t, __data.__cur_writer); }
 size_t hck_rwlock_readers_offset(void) { return offsetof(pthread_rwlock_t, __data.__readers); }
 size_t hck_rwlock_shared_offset(void) { return offsetof(pthread_rwlock_t, __data.__shared); }
+size_t hck_condition_size(void) { return sizeof(pthread_cond_t); }
 size_t hck_rwlock_size(void) { return sizeof(pthread_rwlock_t); }
 size_t hck_condition_size(void) { return sizeof(pthread_cond_t); }
 

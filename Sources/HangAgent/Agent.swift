@@ -37,6 +37,8 @@ nonisolated(unsafe) private var arenaState: UInt32 = 0
     hck_store32(&arenaState, 3)
     return nil
   }
+  // Somebody listens: what is raised before he has the arena is worth a wait.
+  hck_store32(&arena.pointee.watched, 1)
   hck_arena_set(arena)
   hck_store32(&arenaState, 2)
   return arena

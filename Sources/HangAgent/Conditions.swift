@@ -5,10 +5,11 @@ public import CHangcheck
 public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
 
 @inline(__always) private func beginConditionWait(
-  _ slot: Slot, _ condition: UnsafeRawPointer, _ mutex: UnsafeRawPointer, _ flags: UInt64
+  _ slot: Slot, _ condition: UnsafeRawPointer, _ mutex: UnsafeRawPointer, _ flags: UInt64,
+  _ frame: UnsafeRawPointer
 ) -> (wait: ResourceWord, mutex: UInt64) {
   let mutexBefore = slot.pointee.wait_aux
-  released(slot, mutexWord(mutex))
+  if !released(slot, mutexWord(mutex)) { checkConditionMutex(condition, mutex, slot, frame) }
   slot.pointee.wait_aux = UInt64(UInt(bitPattern: mutex))
   hck_order()
   return (beginWait(slot, resourceWord(condition, HCK_CONDITION, flags)), mutexBefore)
@@ -27,7 +28,7 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
 
 @c(pthread_cond_wait) public func conditionWait(_ condition: Condition, _ mutex: Mutex) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_cond_wait(condition, mutex) }
-  let before = beginConditionWait(slot, condition, mutex, 0)
+  let before = beginConditionWait(slot, condition, mutex, 0, hck_frame())
   let result = hck_real_pthread_cond_wait(condition, mutex)
   endConditionWait(slot, mutex, before, hck_frame())
   return result
@@ -39,7 +40,7 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   guard let slot = currentSlot() else {
     return hck_real_pthread_cond_timedwait(condition, mutex, time)
   }
-  let before = beginConditionWait(slot, condition, mutex, timedBit)
+  let before = beginConditionWait(slot, condition, mutex, timedBit, hck_frame())
   let result = hck_real_pthread_cond_timedwait(condition, mutex, time)
   endConditionWait(slot, mutex, before, hck_frame())
   return result
@@ -51,7 +52,7 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   guard let slot = currentSlot() else {
     return hck_real_pthread_cond_clockwait(condition, mutex, clock, time)
   }
-  let before = beginConditionWait(slot, condition, mutex, timedBit)
+  let before = beginConditionWait(slot, condition, mutex, timedBit, hck_frame())
   let result = hck_real_pthread_cond_clockwait(condition, mutex, clock, time)
   endConditionWait(slot, mutex, before, hck_frame())
   return result
@@ -61,7 +62,7 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   -> Int32
 {
   guard let slot = currentSlot() else { return hck_real_cnd_wait(condition, mutex) }
-  let before = beginConditionWait(slot, condition, mutex, 0)
+  let before = beginConditionWait(slot, condition, mutex, 0, hck_frame())
   let result = hck_real_cnd_wait(condition, mutex)
   endConditionWait(slot, mutex, before, hck_frame())
   return result
@@ -71,9 +72,52 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   _ condition: UnsafeMutablePointer<cnd_t>, _ mutex: C11Mutex, _ time: Time
 ) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_cnd_timedwait(condition, mutex, time) }
-  let before = beginConditionWait(slot, condition, mutex, timedBit)
+  let before = beginConditionWait(slot, condition, mutex, timedBit, hck_frame())
   let result = hck_real_cnd_timedwait(condition, mutex, time)
   endConditionWait(slot, mutex, before, hck_frame())
+  return result
+}
+
+/// Who is given a signal is not known, only that there was one: a wait that nothing ends may have
+/// missed it.
+@inline(__always) private func signalled(
+  _ condition: UnsafeRawPointer, _ frame: UnsafeRawPointer
+) {
+  if let slot = currentSlot() {
+    tally(slot, resourceWord(condition, HCK_CONDITION), HCK_GIVE, frame)
+  }
+}
+
+@c(pthread_cond_signal) public func conditionSignal(_ condition: Condition) -> Int32 {
+  signalled(condition, hck_frame())
+  return hck_real_pthread_cond_signal(condition)
+}
+
+@c(pthread_cond_broadcast) public func conditionBroadcast(_ condition: Condition) -> Int32 {
+  signalled(condition, hck_frame())
+  return hck_real_pthread_cond_broadcast(condition)
+}
+
+@c(cnd_signal) public func c11Signal(_ condition: UnsafeMutablePointer<cnd_t>) -> Int32 {
+  signalled(condition, hck_frame())
+  return hck_real_cnd_signal(condition)
+}
+
+@c(cnd_broadcast) public func c11Broadcast(_ condition: UnsafeMutablePointer<cnd_t>) -> Int32 {
+  signalled(condition, hck_frame())
+  return hck_real_cnd_broadcast(condition)
+}
+
+/// glibc waits here until all waiters have gone, who may need a signal for that.
+@c(pthread_cond_destroy) public func conditionDestroy(_ condition: Condition) -> Int32 {
+  guard let slot = currentSlot() else { return hck_real_pthread_cond_destroy(condition) }
+  let mutexBefore = slot.pointee.wait_aux
+  slot.pointee.wait_aux = 0
+  hck_order()
+  let before = beginWait(slot, resourceWord(condition, HCK_CONDITION))
+  let result = hck_real_pthread_cond_destroy(condition)
+  slot.pointee.wait_aux = mutexBefore
+  endWait(slot, before)
   return result
 }
 

@@ -52,8 +52,10 @@ public typealias Time = UnsafePointer<timespec>
 }
 
 @c(pthread_mutex_unlock) public func mutexUnlock(_ mutex: Mutex) -> Int32 {
-  if let slot = hck_slot_of_thread(), !released(slot, mutexWord(mutex)) {
-    releasedElsewhere(mutex, slot)
+  if let slot = hck_slot_of_thread() {
+    if !released(slot, mutexWord(mutex)) { releasedElsewhere(mutex, slot, hck_frame()) }
+  } else {
+    releasedUnheard(mutex, hck_frame())
   }
   return hck_real_pthread_mutex_unlock(mutex)
 }
@@ -61,6 +63,7 @@ public typealias Time = UnsafePointer<timespec>
 @c(pthread_mutex_init) public func mutexInit(
   _ mutex: Mutex, _ attributes: UnsafePointer<pthread_mutexattr_t>?
 ) -> Int32 {
+  checkInit(mutex, hck_frame())
   let result = hck_real_pthread_mutex_init(mutex, attributes)
   if let slot = hck_slot_of_thread() { released(slot, mutexWord(mutex)) }
   return result
@@ -69,16 +72,30 @@ public typealias Time = UnsafePointer<timespec>
 @c(pthread_mutex_destroy) public func mutexDestroy(_ mutex: Mutex) -> Int32 {
   let result = hck_real_pthread_mutex_destroy(mutex)
   if result == 0, let slot = hck_slot_of_thread() { released(slot, mutexWord(mutex)) }
+  if result == busyError { destroyedBusy(mutex, hck_frame()) }
   return result
 }
 
 /// A mutex is unlocked that this thread is not on record to hold: if another one is, it holds it no
 /// longer. The lock's memory says who took it; it may be read, for it is about to be written.
-@inline(never) private func releasedElsewhere(_ mutex: UnsafeMutableRawPointer, _ slot: Slot) {
-  let owner = mutex.load(fromByteOffset: hck_mutex_owner_offset(), as: UInt32.self)
-  guard owner != 0, owner != slot.pointee.tid, let arena = hck_arena_get() else { return }
+@inline(never) private func releasedElsewhere(
+  _ mutex: UnsafeMutableRawPointer, _ slot: Slot, _ frame: UnsafeRawPointer
+) {
+  guard let arena = hck_arena_get() else { return }
+  let owner = mutexOwner(mutex)
+  checkUnlock(mutex, owner, slot, arena, frame)
+  guard owner != 0, owner != slot.pointee.tid else { return }
   hck_store32(&arena.pointee.handed_over, 1)
   forget(mutexWord(mutex), in: arena, tid: owner)
+}
+
+/// The first that a thread does is to unlock. In a child that was just forked it is a fork handler
+/// that does, of which nothing is on record.
+@inline(never) private func releasedUnheard(
+  _ mutex: UnsafeMutableRawPointer, _ frame: UnsafeRawPointer
+) {
+  guard hck_arena_get() != nil, hck_closed() == 0, let slot = currentSlot() else { return }
+  releasedElsewhere(mutex, slot, frame)
 }
 
 @c(mtx_lock) public func c11Lock(_ mutex: C11Mutex) -> Int32 {
@@ -104,8 +121,10 @@ public typealias Time = UnsafePointer<timespec>
 }
 
 @c(mtx_unlock) public func c11Unlock(_ mutex: C11Mutex) -> Int32 {
-  if let slot = hck_slot_of_thread(), !released(slot, mutexWord(mutex)) {
-    releasedElsewhere(mutex, slot)
+  if let slot = hck_slot_of_thread() {
+    if !released(slot, mutexWord(mutex)) { releasedElsewhere(mutex, slot, hck_frame()) }
+  } else {
+    releasedUnheard(mutex, hck_frame())
   }
   return hck_real_mtx_unlock(mutex)
 }

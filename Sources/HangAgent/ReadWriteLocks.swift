@@ -5,21 +5,24 @@ public import CHangcheck
 public typealias ReadWriteLock = UnsafeMutablePointer<pthread_rwlock_t>
 public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
 
-@inline(__always) private func word(_ lock: UnsafeRawPointer) -> ResourceWord {
+@inline(__always) func readWriteWord(_ lock: UnsafeRawPointer) -> ResourceWord {
   resourceWord(lock, HCK_RWLOCK)
 }
 
 @c(pthread_rwlock_rdlock) public func readLock(_ lock: ReadWriteLock) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_rdlock(lock) }
-  let before = beginWait(slot, word(lock) | sharedBit)
+  let before = beginWait(slot, readWriteWord(lock) | sharedBit)
   let result = hck_real_pthread_rwlock_rdlock(lock)
   endWait(slot, before)
-  return result == 0 ? acquired(slot, word(lock) | sharedBit, hck_frame(), result) : result
+  if result == deadlockError { refusedLock(slot, readWriteWord(lock), hck_frame()) }
+  return result == 0 ? acquired(slot, readWriteWord(lock) | sharedBit, hck_frame(), result) : result
 }
 
 @c(pthread_rwlock_tryrdlock) public func readTryLock(_ lock: ReadWriteLock) -> Int32 {
   let result = hck_real_pthread_rwlock_tryrdlock(lock)
-  if result == 0, let slot = currentSlot() { acquired(slot, word(lock) | sharedBit, hck_frame()) }
+  if result == 0, let slot = currentSlot() {
+    acquired(slot, readWriteWord(lock) | sharedBit, hck_frame())
+  }
   return result
 }
 
@@ -27,10 +30,10 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   -> Int32
 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_timedrdlock(lock, time) }
-  let before = beginWait(slot, word(lock) | sharedBit | timedBit)
+  let before = beginWait(slot, readWriteWord(lock) | sharedBit | timedBit)
   let result = hck_real_pthread_rwlock_timedrdlock(lock, time)
   endWait(slot, before)
-  return result == 0 ? acquired(slot, word(lock) | sharedBit, hck_frame(), result) : result
+  return result == 0 ? acquired(slot, readWriteWord(lock) | sharedBit, hck_frame(), result) : result
 }
 
 @c(pthread_rwlock_clockrdlock) public func readClockLock(
@@ -39,23 +42,24 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   guard let slot = currentSlot() else {
     return hck_real_pthread_rwlock_clockrdlock(lock, clock, time)
   }
-  let before = beginWait(slot, word(lock) | sharedBit | timedBit)
+  let before = beginWait(slot, readWriteWord(lock) | sharedBit | timedBit)
   let result = hck_real_pthread_rwlock_clockrdlock(lock, clock, time)
   endWait(slot, before)
-  return result == 0 ? acquired(slot, word(lock) | sharedBit, hck_frame(), result) : result
+  return result == 0 ? acquired(slot, readWriteWord(lock) | sharedBit, hck_frame(), result) : result
 }
 
 @c(pthread_rwlock_wrlock) public func writeLock(_ lock: ReadWriteLock) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_wrlock(lock) }
-  let before = beginWait(slot, word(lock))
+  let before = beginWait(slot, readWriteWord(lock))
   let result = hck_real_pthread_rwlock_wrlock(lock)
   endWait(slot, before)
-  return result == 0 ? acquired(slot, word(lock), hck_frame(), result) : result
+  if result == deadlockError { refusedLock(slot, readWriteWord(lock), hck_frame()) }
+  return result == 0 ? acquired(slot, readWriteWord(lock), hck_frame(), result) : result
 }
 
 @c(pthread_rwlock_trywrlock) public func writeTryLock(_ lock: ReadWriteLock) -> Int32 {
   let result = hck_real_pthread_rwlock_trywrlock(lock)
-  if result == 0, let slot = currentSlot() { acquired(slot, word(lock), hck_frame()) }
+  if result == 0, let slot = currentSlot() { acquired(slot, readWriteWord(lock), hck_frame()) }
   return result
 }
 
@@ -63,10 +67,10 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   -> Int32
 {
   guard let slot = currentSlot() else { return hck_real_pthread_rwlock_timedwrlock(lock, time) }
-  let before = beginWait(slot, word(lock) | timedBit)
+  let before = beginWait(slot, readWriteWord(lock) | timedBit)
   let result = hck_real_pthread_rwlock_timedwrlock(lock, time)
   endWait(slot, before)
-  return result == 0 ? acquired(slot, word(lock), hck_frame(), result) : result
+  return result == 0 ? acquired(slot, readWriteWord(lock), hck_frame(), result) : result
 }
 
 @c(pthread_rwlock_clockwrlock) public func writeClockLock(
@@ -75,30 +79,34 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   guard let slot = currentSlot() else {
     return hck_real_pthread_rwlock_clockwrlock(lock, clock, time)
   }
-  let before = beginWait(slot, word(lock) | timedBit)
+  let before = beginWait(slot, readWriteWord(lock) | timedBit)
   let result = hck_real_pthread_rwlock_clockwrlock(lock, clock, time)
   endWait(slot, before)
-  return result == 0 ? acquired(slot, word(lock), hck_frame(), result) : result
+  return result == 0 ? acquired(slot, readWriteWord(lock), hck_frame(), result) : result
 }
 
 /// A writer may be given back by another thread than took it; of readers the lock's memory keeps
 /// the number alone, and the reader of the arena compares it.
 @c(pthread_rwlock_unlock) public func readWriteUnlock(_ lock: ReadWriteLock) -> Int32 {
-  if let slot = hck_slot_of_thread() { released(slot, word(lock)) }
+  if let slot = hck_slot_of_thread(), !released(slot, readWriteWord(lock)) {
+    checkReadWriteUnlock(lock, slot, hck_frame())
+  }
   return hck_real_pthread_rwlock_unlock(lock)
 }
 
 @c(pthread_rwlock_init) public func readWriteInit(
   _ lock: ReadWriteLock, _ attributes: UnsafePointer<pthread_rwlockattr_t>?
 ) -> Int32 {
+  checkReadWriteEnd(lock, HCK_ALARM_INIT_HELD, hck_frame())
   let result = hck_real_pthread_rwlock_init(lock, attributes)
-  if let arena = hck_arena_get() { forget(word(lock), in: arena) }
+  if let arena = hck_arena_get() { forget(readWriteWord(lock), in: arena) }
   return result
 }
 
 @c(pthread_rwlock_destroy) public func readWriteDestroy(_ lock: ReadWriteLock) -> Int32 {
+  checkReadWriteEnd(lock, HCK_ALARM_DESTROY_HELD, hck_frame())
   let result = hck_real_pthread_rwlock_destroy(lock)
-  if result == 0, let arena = hck_arena_get() { forget(word(lock), in: arena) }
+  if result == 0, let arena = hck_arena_get() { forget(readWriteWord(lock), in: arena) }
   return result
 }
 

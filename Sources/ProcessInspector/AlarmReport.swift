@@ -39,6 +39,7 @@ struct AlarmReport {
     self.outer = outer
   }
 
+  /// An alarm of the program's end has been confirmed before.
   mutating func add(_ alarm: RecordedAlarm) {
     let thread = thread(of: alarm)
     let site = stack(alarm.site, of: thread)
@@ -61,7 +62,9 @@ struct AlarmReport {
     case .foreignUnlock, .destroyHeld, .initHeld, .freedHeld:
       let tid = KernelThreadID(Int32(truncatingIfNeeded: alarm.other))
       misuse.owner = alarm.other == 0 ? nil : thread == self.thread(tid) ? thread : self.thread(tid)
-    case .exitHeld, .writeTwice, .identityChanged: misuse.owner = thread
+    case .exitHeld:
+      misuse.thread = self.thread(KernelThreadID(Int32(truncatingIfNeeded: alarm.other)))
+    case .writeTwice, .identityChanged: misuse.owner = thread
     case .conditionWithoutMutex, .conditionTwoMutexes:
       misuse.mutex = resource(ResourceKey(address: alarm.other, kind: HCK_MUTEX.rawValue))
     default: misuse.count = alarm.other
@@ -72,11 +75,58 @@ struct AlarmReport {
         threads.first { $0.id == owner }?.holds.first { $0.resource == misuse.resource }?.stack
         ?? []
     }
+    if misuse.site.isEmpty, alarm.record == nil {
+      misuse.site = threads.first { $0.id == misuse.thread }?.stack ?? []
+    }
     if rule == .conditionTwoMutexes, let other = otherWaiter(alarm) {
       misuse.owner = other.id
       misuse.otherSite = other.stack
     }
+    misuse.uses = uses(of: alarm)
     misuses.append(misuse)
+  }
+
+  private static let mostUses = 5
+
+  /// What else was done to it, from the tallies: what takes comes first, the making last.
+  private mutating func uses(of alarm: RecordedAlarm) -> [Misuse.Use] {
+    guard alarm.key.address != 0 else { return [] }
+    var found: [(use: Misuse.Use, site: RecordedSite?)] = []
+    for tally in assembler.arena.tallies(of: alarm.key) {
+      guard let operation = operation(tally), tally.site != nil,
+        tally.site?.returnAddress != alarm.site?.returnAddress
+      else { continue }
+      let id = tally.tid.map { self.thread($0, name: tally.threadName) }
+      found.append(
+        (
+          Misuse.Use(operation: operation, thread: id, count: tally.count, stack: []), tally.site
+        ))
+    }
+    found.sort {
+      let (a, b) = ($0.use, $1.use)
+      return (a.operation.rawValue, b.count) < (b.operation.rawValue, a.count)
+    }
+    return found.prefix(Self.mostUses).compactMap { use, site in
+      var use = use
+      use.stack = stack(site, of: use.thread)
+      // Where a wrapper made it, which kept no frame pointer, is no news.
+      return use.operation == .made && use.stack.allSatisfy(\.runtime) ? nil : use
+    }
+  }
+
+  private func operation(_ tally: RecordedTally) -> Misuse.Use.Operation? {
+    switch (tally.operation, tally.key.kind) {
+    case (.create, _): .made
+    case (.notify, _): .notified
+    case (.takeByBlock, _): .enteredByBlock
+    case (.giveByBlock, _): nil
+    case (.take, HCK_GROUP.rawValue): .entered
+    case (.give, HCK_GROUP.rawValue): .left
+    case (.take, HCK_QUEUE.rawValue): .suspended
+    case (.give, HCK_QUEUE.rawValue): .resumed
+    case (.take, _): .waited
+    case (.give, _): .signalled
+    }
   }
 
   /// Who waits on the same condition with another mutex.
@@ -185,7 +235,7 @@ struct AlarmReport {
   }
 
   /// The thread of an id that the process wrote; one that has ended is added.
-  private mutating func thread(_ inner: KernelThreadID) -> ThreadID {
+  private mutating func thread(_ inner: KernelThreadID, name: String? = nil) -> ThreadID {
     let tid = outer.isEmpty ? inner : outer[inner] ?? KernelThreadID(-inner.rawValue)
     if let known = look.threads.first(where: { $0.tid == tid && $0.isAlive })
       ?? look.threads.first(where: { $0.tid == tid }),
@@ -200,7 +250,7 @@ struct AlarmReport {
       Thread(
         id: id, tid: tid.rawValue,
         pid: assembler.isRoot ? nil : assembler.files.pid.rawValue,
-        name: assembler.files.name(tid), state: .idle))
+        name: name ?? assembler.files.name(tid), state: .idle))
     return id
   }
 
@@ -218,11 +268,18 @@ struct AlarmReport {
   }
 
   private func stack(_ site: RecordedSite?, of id: ThreadID?) -> [Frame] {
-    guard site != nil else { return [] }
+    guard let site else { return [] }
     let tid = look.threads.first { $0.id == id }?.tid
     let captured = tid.flatMap { stacks[$0] }
     let live = captured.flatMap { assembler.unwinder?.unwind($0.registers, stack: [$0.stack]) }
-    return assembler.acquisition(site, live: live?.frames ?? [])
+    let frames = live?.frames ?? []
+    // The call that raised it goes on: its caller's frame begins where that call's ends.
+    if let index = frames.firstIndex(where: { $0.pc == site.returnAddress }), index > 0,
+      frames[index - 1].cfa == site.stackPointer
+    {
+      return assembler.symbolizer.frames(for: Array(frames[index...]))
+    }
+    return assembler.acquisition(site, live: frames)
   }
 }
 
@@ -253,6 +310,7 @@ extension Misuse.Rule {
         $0.elementsEqual("leaked".utf8)
       }
       self = isLeak ? .continuationLeaked : .continuationResumedTwice
+    case HCK_ALARM_AT_EXIT.rawValue: self = .unbalancedAtExit
     case HCK_ALARM_FORKED_HELD.rawValue: self = .forkedHeld
     case HCK_ALARM_IDENTITY_CHANGED.rawValue: self = .identityChanged
     default: return nil

@@ -2,8 +2,8 @@ internal import CHangcheck
 
 /// What a thread of the watched process said of itself, copied out of the arena.
 struct RecordedAlarm {
-  /// Of the arena's records, for `settle`.
-  var record: Int
+  /// Of the arena's records, for `settle`; nil for what was seen from outside.
+  var record: Int?
   var kind: UInt32
   var key: ResourceKey
   var isShared: Bool
@@ -43,7 +43,8 @@ extension Arena {
 
   /// Lets the thread of an alarm go on; of one that does not wait the record is free again.
   func settle(_ alarm: RecordedAlarm) {
-    let record = hck_alarms(base) + alarm.record
+    guard let index = alarm.record else { return }
+    let record = hck_alarms(base) + index
     hck_store32(
       &record.pointee.state,
       (alarm.waits ? HCK_ALARM_TOLD : HCK_ALARM_FREE).rawValue)

@@ -115,12 +115,12 @@ extension Arena {
     let name = withUnsafeBytes(of: &record.pointee.name) {
       String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
     }
-    let place = withUnsafeMutablePointer(to: &record.pointee.site) { site($0) }
+    let site = withUnsafeMutablePointer(to: &record.pointee.site) { self.site($0) }
     let tally = RecordedTally(
       key: key, operation: operation,
       tid: tid == 0 ? nil : KernelThreadID(Int32(truncatingIfNeeded: tid)),
       threadName: name.isEmpty ? nil : name, count: record.pointee.count,
-      first: record.pointee.first, last: record.pointee.last, mayIncludeEarlier: false, site: place)
+      first: record.pointee.first, last: record.pointee.last, mayIncludeEarlier: false, site: site)
     guard hck_load64(&record.pointee.key) == tag, whole() else { return nil }
     return tally
   }

@@ -47,6 +47,8 @@ struct RecordedThread {
   /// Of the drop-in that waits: its caller's rbp and the return address lie there; 0 where it was
   /// not kept.
   var waitFrame: UInt64
+  /// Its `pthread_t`.
+  var pthread: UInt64
 }
 
 /// The arena of a watched process. Everything in it was written by that process and may be wrong in
@@ -165,7 +167,7 @@ final class Arena {
       slot: index, generation: slot.pointee.generation,
       tid: KernelThreadID(Int32(truncatingIfNeeded: slot.pointee.tid)),
       hasExited: state == HCK_SLOT_EXITED.rawValue, wait: wait(index), holds: holds, name: name,
-      waitFrame: slot.pointee.wait_frame)
+      waitFrame: slot.pointee.wait_frame, pthread: slot.pointee.pthread)
   }
 
   func site(_ entry: UnsafeMutablePointer<hck_entry>) -> RecordedSite? {

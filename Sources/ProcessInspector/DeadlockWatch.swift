@@ -21,10 +21,19 @@ final class DeadlockWatch {
   }
   /// A deadlock by what does not change between two looks: who waits for what, held by whom.
   private struct Identity: Hashable {
-    struct Edge: Hashable {
+    /// A thread by its id, anything else by its address.
+    struct Actor: Hashable {
       var tid: KernelThreadID
+      var subject: UInt64
+      init(_ thread: SeenThread) {
+        tid = thread.tid
+        subject = thread.subject
+      }
+    }
+    struct Edge: Hashable {
+      var actor: Actor
       var key: ResourceKey
-      var owner: KernelThreadID?
+      var owner: Actor?
     }
     var edges: Set<Edge>
   }
@@ -36,6 +45,9 @@ final class DeadlockWatch {
   let arena: Arena
   let files: ProcessFiles
   let memory: ProcessMemory
+  let runtime: RuntimeMemory
+  /// Threads that belong to us, in a process of our own.
+  var ignored: Set<KernelThreadID> = []
   private var firstSeen: [WaitIdentity: UInt64] = [:]
   private var analysed: Set<WaitIdentity> = []
   private var analysedAt: UInt64 = 0
@@ -47,6 +59,9 @@ final class DeadlockWatch {
   /// The same where the owner is gone: a slow exit, or a thread that is about to unlock in its
   /// place, gets this long.
   static let secondLookAtGoneOwner: UInt64 = 1_000_000_000
+  /// The same where nothing in the whole process can move.
+  static let secondLookAtStandstill: UInt64 = 900_000_000
+  static let surveyInterval: UInt64 = 300_000_000
   /// The same in a program that has been seen to hand mutexes over.
   static let secondLookWhereHandedOver: UInt64 = 10_000_000_000
 
@@ -59,6 +74,7 @@ final class DeadlockWatch {
     self.arena = arena
     files = ProcessFiles(pid)
     memory = ProcessMemory(pid)
+    runtime = RuntimeMemory(files: files, memory: memory)
   }
 
   /// `now`: CLOCK_MONOTONIC in nanoseconds. Returns each deadlock once.
@@ -88,14 +104,15 @@ final class DeadlockWatch {
     let rested = now &- analysedAt
     let isStale = rested > max(250_000_000, 20 &* cost)
     let isNew = still != analysed && rested >= 4 &* cost
-    guard !still.isEmpty, isNew || isStale || !candidates.isEmpty else { return [] }
+    guard !still.isEmpty, isNew || isStale || !candidates.isEmpty else { return survey(now: now) }
     analysed = still
     let began = hck_monotonic_ns()
     defer {
       cost = hck_monotonic_ns() &- began
       analysedAt = now &+ cost
     }
-    return analyse(slots: still.map(\.slot).sorted() + left, now: now)
+    let result = analyse(slots: still.map(\.slot).sorted() + left, now: now)
+    return result.isEmpty ? survey(now: now) : result
   }
   /// What the last analysis took, in nanoseconds.
   private var cost: UInt64 = 0
@@ -121,7 +138,9 @@ final class DeadlockWatch {
   /// A wait without an owner by a thread that holds nothing can only queue behind.
   private func concerns(_ identity: WaitIdentity) -> Bool {
     switch identity.wait.key.kind {
-    case HCK_CONDITION.rawValue, HCK_BARRIER.rawValue: arena.holdsAnything(identity.slot)
+    case HCK_CONDITION.rawValue, HCK_BARRIER.rawValue, HCK_SEMAPHORE.rawValue,
+      HCK_POSIX_SEMAPHORE.rawValue:
+      arena.holdsAnything(identity.slot)
     default: true
     }
   }
@@ -136,25 +155,30 @@ final class DeadlockWatch {
 
   /// All threads as they stand, with the kernel's word.
   func wholeLook(now: UInt64) -> Look {
-    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in
-      waited($0, now: now)
+    look(.kernel, now: now)
+  }
+
+  private func look(_ depth: LookBuilder.Depth, slots: [UInt32]? = nil, now: UInt64) -> Look {
+    var builder = builder(now: now)
+    return builder.look(slots: slots, depth: depth)
+  }
+
+  private func builder(now: UInt64) -> LookBuilder {
+    var builder = LookBuilder(arena: arena, files: files, memory: memory, runtime: runtime) {
+      [self] in waited($0, now: now)
     }
-    return builder.look(slots: nil, asksKernel: true)
+    builder.ignored = ignored
+    return builder
   }
 
   /// What is on record, of a process that has ended.
   func lastLook(now: UInt64) -> Look {
-    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in
-      waited($0, now: now)
-    }
+    var builder = builder(now: now)
     return builder.lookAtRecord()
   }
 
   private func analyse(slots: [UInt32], now: UInt64) -> [ConfirmedDeadlock] {
-    var builder = LookBuilder(arena: arena, files: files, memory: memory) { [self] in
-      waited($0, now: now)
-    }
-    let cheap = builder.look(slots: slots, asksKernel: false)
+    let cheap = look(.memory, slots: slots, now: now)
     var isLocked: [UInt64: Bool] = [:]
     let mayHideMutex = cheap.threads.contains { waitsForMutex($0.record, &isLocked) }
     // One that was told stays for ever: it is not worth asking the kernel again and again.
@@ -164,12 +188,18 @@ final class DeadlockWatch {
       candidates = [:]
       return []
     }
-    let look = wholeLook(now: now)
+    return confirm(look(.kernel, now: now), &candidates, now: now)
+  }
+
+  /// Deadlocks of this look that were there before, by threads that have not run since.
+  private func confirm(
+    _ look: Look, _ candidates: inout [Identity: Candidate], now: UInt64
+  ) -> [ConfirmedDeadlock] {
     var result: [ConfirmedDeadlock] = []
     var next: [Identity: Candidate] = [:]
     for deadlock in WaitForGraph(look.snapshot).deadlocks() {
       let identity = identity(deadlock, look)
-      if reported.contains(identity) { continue }
+      if reported.contains(identity) || !concernsProgram(deadlock, look) { continue }
       let timesRun = timesRun(deadlock, look)
       if let candidate = candidates[identity], candidate.timesRun == timesRun {
         if now &- candidate.since >= patience(deadlock, look) {
@@ -186,12 +216,59 @@ final class DeadlockWatch {
     return result
   }
 
+  // MARK: - Standstill
+
+  private var standstills: [Identity: Candidate] = [:]
+  private var surveyedAt: UInt64 = 0
+  private var surveyCost: UInt64 = 0
+
+  /// Whether nothing can move any more. Most processes that live have a thread that can, so that this
+  /// ends after some microseconds.
+  private func survey(now: UInt64) -> [ConfirmedDeadlock] {
+    guard now &- surveyedAt >= max(Self.surveyInterval, 50 &* surveyCost) else { return [] }
+    surveyedAt = now
+    let begun = hck_monotonic_ns()
+    defer { surveyCost = hck_monotonic_ns() &- begun }
+    let outside = runtime.outside()
+    var exceptions = OutsideWorld.Exceptions()
+    exceptions.threads = ignored
+    guard outside.firstThatCanMove(among: files.threads(), ignoring: exceptions) == nil else {
+      standstills = [:]
+      return []
+    }
+    let look = look(.whole, now: now)
+    guard !look.snapshot.hasOpenings else {
+      standstills = [:]
+      return []
+    }
+    return confirm(look, &standstills, now: now)
+  }
+
+  /// A process whose main thread is not stuck may just rest: its workers wait for work that will not
+  /// come, as they may. Whoever waits for a lock, a queue or another's end does not rest.
+  private func concernsProgram(_ deadlock: Deadlock, _ look: Look) -> Bool {
+    guard deadlock.cause == .nobodyCanWake else { return true }
+    let stuck = Set(deadlock.edges.map(\.thread) + deadlock.victims)
+    return look.snapshot.threads.contains { thread in
+      guard stuck.contains(thread.id) else { return false }
+      if thread.isMain { return true }
+      // The first task is the program's own main function.
+      if thread.kind == .task { return look.thread(thread.id).name == "1" }
+      guard thread.kind == .thread, let wait = thread.wait else { return false }
+      switch ResourceKind(recorded: look.resource(wait.resource).kind) {
+      case .semaphore, .condition, .futex, .barrier: return !thread.holds.isEmpty
+      default: return true
+      }
+    }
+  }
+
   /// A mutex may be given back by a thread that did not take it, against its rules: one that is
   /// waited for by its own owner, or whose owner is gone, gets time for that while there are others
   /// who could.
   private func patience(_ deadlock: Deadlock, _ look: Look) -> UInt64 {
     let stuck = Set(deadlock.edges.map(\.thread) + deadlock.victims)
     let isLonely = deadlock.edges.count == 1
+    if deadlock.needsStandstill { return Self.secondLookAtStandstill }
     guard isLonely, look.threads.contains(where: { $0.isAlive && !stuck.contains($0.id) }) else {
       return Self.secondLook
     }
@@ -203,8 +280,8 @@ final class DeadlockWatch {
       edges: Set(
         deadlock.edges.map { edge in
           Identity.Edge(
-            tid: look.thread(edge.thread).tid, key: look.resource(edge.resource),
-            owner: edge.owner.map { look.thread($0).tid })
+            actor: Identity.Actor(look.thread(edge.thread)), key: look.resource(edge.resource),
+            owner: edge.owner.map { Identity.Actor(look.thread($0)) })
         }))
   }
 
@@ -220,7 +297,14 @@ final class DeadlockWatch {
   /// Of the threads that wait in the kernel; one that spins runs all the time.
   private func timesRun(_ deadlock: Deadlock, _ look: Look) -> [KernelThreadID: UInt64] {
     var result: [KernelThreadID: UInt64] = [:]
-    for edge in deadlock.edges where look.resource(edge.resource).kind != HCK_SPIN.rawValue {
+    if deadlock.needsStandstill {
+      for thread in look.threads where thread.kind == .thread && !thread.isIdle {
+        result[thread.tid] = look.timesRun[thread.id]
+      }
+      return result
+    }
+    for edge in deadlock.edges where look.thread(edge.thread).kind == .thread {
+      if case .running? = look.thread(edge.thread).standing?.kind { continue }
       result[look.thread(edge.thread).tid] = look.timesRun[edge.thread]
     }
     return result

@@ -12,6 +12,8 @@ struct MutexMemory {
   var inheritsPriority: Bool
   /// Its owner may live in another process.
   var isShared: Bool
+  /// Its next owner is told when this one died.
+  var isRobust: Bool
   /// Only a thread with its owner's id can unlock it.
   var checksOwner: Bool
 
@@ -31,6 +33,7 @@ struct MutexMemory {
     depth = isRecursive ? Int(word(4)) : 1
     inheritsPriority = kind & 32 != 0
     isShared = kind & 128 != 0
+    isRobust = kind & 16 != 0
     isLocked = word(0) != 0
   }
 }

@@ -8,6 +8,7 @@ internal import WaitForGraph
 package final class OwnProcess {
   private let arena: Arena
   private let watch: DeadlockWatch
+  private let lockUse: LockUseWatch
   private let files: ProcessFiles
   private let memory: ProcessMemory
   private let capture = SignalCapture()
@@ -21,7 +22,9 @@ package final class OwnProcess {
     files = ProcessFiles(pid)
     memory = ProcessMemory(pid)
     watch = DeadlockWatch(pid: pid, arena: arena)
+    lockUse = LockUseWatch(arena: arena, files: files, memory: memory)
     observer = KernelThreadID(Int32(bitPattern: hck_gettid()))
+    watch.ignored = [observer]
   }
 
   /// Loads what unwinding needs, while nobody hangs inside the loader's lock.
@@ -46,16 +49,16 @@ package final class OwnProcess {
     arena.setClock(milliseconds: UInt32(truncatingIfNeeded: now / 1_000_000))
     for alarm in unsettled { arena.settle(alarm) }
     let confirmed = watch.tick(now: now)
-    unsettled = arena.takeAlarms()
+    unsettled = arena.takeAlarms() + lockUse.tick(now: now)
     // All deadlocks of one tick come from the same look.
     guard let look = confirmed.first?.look ?? (unsettled.isEmpty ? nil : watch.wholeLook(now: now))
     else { return nil }
-    let alive = look.threads.filter { $0.isAlive && $0.tid != observer }.map(\.tid)
+    let alive = look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid)
     let stacks = captureStacks(alive, look)
     let assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true)
     var alarms = AlarmReport(
       look: look, assembler: assembler, memory: memory, stacks: stacks,
-      threads: assembler.threads(look, stacks: stacks).filter { $0.tid != observer.rawValue },
+      threads: assembler.threads(look, stacks: stacks),
       resources: assembler.resources(look))
     for alarm in unsettled { alarms.add(alarm) }
     for (deadlock, _) in alarms.deadlocks { watch.markTold(deadlock, look) }
@@ -93,7 +96,7 @@ package final class OwnProcess {
     let sleepers = sleeping.sleepers(among: alive)
     var stacks = capture.capture(alive.filter { sleepers[$0] == nil }, files: files)
     for thread in look.threads
-    where thread.isAlive && thread.tid != observer && stacks[thread.tid] == nil {
+    where thread.isAlive && thread.kind == .thread && stacks[thread.tid] == nil {
       stacks[thread.tid] =
         stackFromWait(thread, look) ?? stackFromAlarm(thread) ?? sleeping.capture(thread.tid)
     }

@@ -46,6 +46,7 @@ struct ReportAssembler {
   ) -> [Thread] {
     look.snapshot.threads.map { seen in
       let kernel = look.thread(seen.id)
+      if seen.kind != .thread { return pendingWork(seen, kernel) }
       var live: Unwound?
       if seen.isAlive, let captured = stacks[kernel.tid] {
         live = unwinder?.unwind(captured.registers, stack: [captured.stack])
@@ -63,11 +64,30 @@ struct ReportAssembler {
       return Thread(
         id: seen.id, tid: kernel.tid.rawValue, pid: isRoot ? nil : files.pid.rawValue,
         name: seen.isAlive ? files.name(kernel.tid) : kernel.record?.name ?? "",
-        state: !seen.isAlive
+        state: !seen.isAlive || seen.isIdle
           ? .idle : wait != nil ? .blocked : state(kernel.tid, stacks[kernel.tid]),
         waitsFor: wait,
         holds: holds, stack: stack)
     }
+  }
+
+  /// A queued block, a task: no thread, but something that waits, and that others wait for.
+  private func pendingWork(_ seen: Snapshot.Thread, _ kernel: SeenThread) -> Thread {
+    let frames = kernel.code.enumerated().map { index, address in
+      // A function's own address, not one behind a call.
+      RawFrame(pc: address, cfa: 0, isExact: index == 0)
+    }
+    let stack = symbolizer.frames(for: frames)
+    return Thread(
+      id: seen.id, kind: seen.kind, tid: 0, address: Address(kernel.subject),
+      pid: isRoot ? nil : files.pid.rawValue, name: kernel.name ?? "", queue: kernel.queue,
+      state: .blocked,
+      waitsFor: seen.wait.map {
+        Thread.Wait(resource: $0.resource, mode: $0.mode, seconds: nil, stack: stack)
+      },
+      holds: seen.holds.map {
+        Thread.Hold(resource: $0.resource, mode: $0.mode, seconds: nil, stack: [])
+      }, stack: stack)
   }
 
   func resources(_ look: Look) -> [Resource] {
@@ -79,8 +99,9 @@ struct ReportAssembler {
       let waiters = look.snapshot.threads.filter { $0.wait?.resource == described.id }
       if owners.isEmpty && waiters.isEmpty { return nil }
       return Resource(
-        id: described.id, kind: described.kind, name: name(key),
-        address: Address(key.address), owners: owners.map(\.id), waiters: waiters.map(\.id))
+        id: described.id, kind: described.kind, name: name(key) ?? look.names[key],
+        address: Address(key.address), owners: owners.map(\.id), waiters: waiters.map(\.id),
+        value: look.values[key])
     }
   }
 

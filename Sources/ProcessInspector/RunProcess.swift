@@ -8,10 +8,14 @@ final class RunProcess {
   let pid: ProcessID
   let arena: Arena
   let watch: DeadlockWatch
+  let lockUse: LockUseWatch
   private let files: ProcessFiles
   let memory: ProcessMemory
   /// Alarms that were taken and are not told yet.
   var unsettled: [RecordedAlarm] = []
+  /// Whether a group or semaphore that somebody waits for while the program ends can be left or
+  /// signalled by nothing that lives; without it none is told. The process stands still meanwhile.
+  var confirmsAtExit: ((RecordedAlarm, Look) -> Bool)?
   private let capture = StackCapture()
   private let pidfd: Int32
   let isRoot: Bool
@@ -24,6 +28,7 @@ final class RunProcess {
     files = ProcessFiles(pid)
     memory = ProcessMemory(pid)
     watch = DeadlockWatch(pid: pid, arena: arena)
+    lockUse = LockUseWatch(arena: arena, files: files, memory: memory)
     pidfd = hck_pidfd_open(pid.rawValue)
   }
 
@@ -88,7 +93,8 @@ final class RunProcess {
   }
 
   func capturedStacks(_ look: Look) -> [KernelThreadID: CapturedThread] {
-    capture.capture(look.threads.filter(\.isAlive).map(\.tid), memory: memory)
+    capture.capture(
+      look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid), memory: memory)
   }
 
   func picture(
@@ -97,7 +103,7 @@ final class RunProcess {
   ) -> Picture {
     let threads = assembler.threads(look, stacks: stacks)
     var limits = assembler.limits
-    let missing = look.threads.count(where: \.isAlive) - stacks.count
+    let missing = look.threads.count { $0.isAlive && $0.kind == .thread } - stacks.count
     if !alive {
       limits.append("the process is gone: where its threads stood cannot be read any more")
     } else if let refusal = capture.refusal, missing > 0 {

@@ -73,7 +73,10 @@ package final class RunSession: RunWatch {
       if !confirmed.isEmpty { events.append(tell(confirmed, process)) }
       if let event = tellAlarms(of: process, now: now) { events.append(event) }
       // The program's own arena is kept: it is what is known when it was killed.
-      if !process.isRoot && !process.isAlive { processes[pid] = nil }
+      if !process.isRoot && !process.isAlive {
+        if let event = tellAlarms(of: process, now: now) { events.append(event) }
+        processes[pid] = nil
+      }
     }
     return events
   }
@@ -125,6 +128,8 @@ package final class RunSession: RunWatch {
     struct ThreadKey: Hashable {
       var pid: Int32?
       var tid: Int32
+      /// Of what is no thread.
+      var address: Address?
     }
     struct ResourceKey: Hashable {
       var pid: Int32
@@ -148,7 +153,7 @@ package final class RunSession: RunWatch {
     var result = Adopted(picture: picture)
     var taken: Set<ThreadID> = []
     for thread in picture.threads {
-      let key = Numbers.ThreadKey(pid: thread.pid, tid: thread.tid)
+      let key = Numbers.ThreadKey(pid: thread.pid, tid: thread.tid, address: thread.address)
       var id = numbers.threads[key]
       // An owner that has ended may share its id with a thread of today.
       if id == nil || taken.contains(id ?? ThreadID(0)) {

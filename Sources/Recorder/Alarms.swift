@@ -5,6 +5,8 @@ public import CHangcheck
 // clock stands, which is whoever watches being gone; and in all.
 private let patienceUnwatched: UInt64 = 300
 private let patience: UInt64 = 5000
+// At the program's end, which is to be held up as little as can be.
+private let patienceAtExit: UInt64 = 1000
 
 /// Says that something is wrong, once for each kind and call site. With `waits` the thread stands
 /// still until whoever watches has told it, within seconds at most, for what comes next ends the
@@ -21,15 +23,33 @@ public func raise(
   let error = hck_errno()
   defer { hck_set_errno(error) }
   let slot = currentSlot()
-  guard let arena = hck_arena_get() else { return }
+  guard hck_arena_get() != nil else { return }
   var site = hck_entry()
   if let slot {
     hck_site(slot, &site, frame)
   } else {
     hck_short_site(&site, frame, (UInt64(UInt(bitPattern: frame)) | 4095) &+ 1)
   }
+  raise(kind, word, other: other, waits: waits, text: text, otherSite: otherSite, site: &site)
+}
+
+/// The same from a site that was kept.
+@inline(never)
+public func raise(
+  _ kind: hck_alarm_kind, _ word: ResourceWord, other: UInt64 = 0, waits: Bool = false,
+  text: UnsafePointer<CChar>? = nil, otherSite: UnsafePointer<hck_entry>? = nil,
+  site: UnsafePointer<hck_entry>
+) {
+  let slot = hck_slot_of_thread()
+  guard let arena = hck_arena_get() else { return }
+  let error = hck_errno()
+  defer { hck_set_errno(error) }
   let tid = slot?.pointee.tid ?? hck_gettid()
-  guard isNews(alarmKey(kind, word, site, tid: waits ? tid : 0), in: arena) else { return }
+  // One that traps stops each thread that comes there.
+  let isOfThread = waits && kind != HCK_ALARM_CONTINUATION
+  guard isNews(alarmKey(kind, word, site.pointee, tid: isOfThread ? tid : 0), in: arena) else {
+    return
+  }
   guard let alarm = freeAlarm(arena) else {
     hck_count64(&arena.pointee.unrecorded)
     return
@@ -42,7 +62,7 @@ public func raise(
   alarm.pointee.clock = hck_load32(&arena.pointee.clock)
   alarm.pointee.waits = stands ? 1 : 0
   alarm.pointee.slot = slot.map { $0.pointee.index &+ 1 } ?? 0
-  alarm.pointee.site = site
+  alarm.pointee.site = site.pointee
   if let text {
     copyText(text, to: alarm)
   } else {
@@ -53,12 +73,15 @@ public func raise(
   hck_store32(&alarm.pointee.state, HCK_ALARM_RAISED.rawValue)
   // Behind the state: who sees the count finds the alarm.
   hck_add32(&arena.pointee.alarms_raised, 1)
-  if stands { standStill(alarm, arena) }
+  if stands {
+    standStill(alarm, arena, kind == HCK_ALARM_AT_EXIT ? patienceAtExit : patience)
+  }
 }
 
 /// Until the alarm is told, or nobody is there to tell it.
 private func standStill(
-  _ alarm: UnsafeMutablePointer<hck_alarm>, _ arena: UnsafeMutablePointer<hck_arena>
+  _ alarm: UnsafeMutablePointer<hck_alarm>, _ arena: UnsafeMutablePointer<hck_arena>,
+  _ patience: UInt64
 ) {
   let begun = hck_monotonic_ns() / 1_000_000
   var clock = hck_load32(&arena.pointee.clock)

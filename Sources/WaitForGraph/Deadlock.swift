@@ -1,20 +1,15 @@
-/// One wait inside a cycle: `thread` waits for `resource`, which `owner` holds (or will hold
-/// first).
+/// One wait inside a deadlock: `thread` waits for `resource`, which `owner` holds (or will hold
+/// first, or would have to give).
 public struct Edge: Hashable, Sendable {
   public var thread: ThreadID
   public var resource: ResourceID
   public var mode: Mode
   public var owner: ThreadID?
-  /// Which of its waits the thread is in, as in `Snapshot.Wait`; 0 where not known.
-  public var episode: UInt64
-  public init(
-    thread: ThreadID, resource: ResourceID, mode: Mode, owner: ThreadID?, episode: UInt64 = 0
-  ) {
+  public init(thread: ThreadID, resource: ResourceID, mode: Mode, owner: ThreadID?) {
     self.thread = thread
     self.resource = resource
     self.mode = mode
     self.owner = owner
-    self.episode = episode
   }
 }
 
@@ -26,42 +21,24 @@ public struct Deadlock: Hashable, Sendable {
     case cycle
     /// The owner no longer runs in this process, so nobody is left to give the resource back.
     case ownerGone
+    /// Whoever could end these waits is stuck or gone, and nothing from outside can act: the edges
+    /// have no owners, or ones that rest with nothing to do.
+    case nobodyCanWake
   }
   public var cause: Cause
-  /// The circle in order, beginning with the lowest thread; for `ownerGone` the one wait.
+  /// The circle in order, beginning with the lowest thread; for `ownerGone` the one wait; for
+  /// `nobodyCanWake` every wait that nobody is known to end, by ascending thread.
   public var edges: [Edge]
-  /// Threads that merely queue behind the edges, in order of id.
+  /// Those that merely queue behind the edges, in order of id.
   public var victims: [ThreadID]
-  public init(cause: Cause, edges: [Edge], victims: [ThreadID]) {
+  /// It is one only because nothing else in the process can act any more.
+  public var needsStandstill: Bool
+  public init(
+    cause: Cause, edges: [Edge], victims: [ThreadID], needsStandstill: Bool = false
+  ) {
     self.cause = cause
     self.edges = edges
     self.victims = victims
-  }
-}
-
-extension Deadlock {
-  /// The waits that make the deadlock: its identity, whoever queues behind it meanwhile.
-  public var waits: Set<Edge> { Set(edges) }
-
-  /// Whether a later snapshot, whose ids mean the same, shows the same threads in the same waits
-  /// behind the same owners.
-  ///
-  /// A thread that stays in one wait can neither take nor release a lock. So where episodes are
-  /// known, two looks that agree prove the deadlock even if each look read one thread after the
-  /// other.
-  public func isStillThere(in later: Snapshot) -> Bool {
-    isStillThere(in: WaitForGraph(later))
-  }
-
-  /// The same for a graph that has been built already; several deadlocks share its cost.
-  public func isStillThere(in later: WaitForGraph) -> Bool {
-    edges.allSatisfy { edge in
-      guard let owner = edge.owner, later.isBlocked(edge.thread, by: owner),
-        later.isAlive(owner) == (cause == .cycle)
-      else { return false }
-      return later.wait(of: edge.thread).map {
-        $0.resource == edge.resource && $0.mode == edge.mode && $0.episode == edge.episode
-      } ?? false
-    }
+    self.needsStandstill = needsStandstill
   }
 }

@@ -1,4 +1,5 @@
-/// A thread in one snapshot and one report: a small number, valid only there.
+/// A thread, task or pending piece of work in one snapshot and one report: a small number, valid only
+/// there.
 public struct ThreadID: Hashable, Sendable, Codable, Comparable {
   public let rawValue: Int
   public init(_ rawValue: Int) { self.rawValue = rawValue }
@@ -40,6 +41,14 @@ public enum ResourceKind: String, Hashable, Sendable, Codable {
   case pool
   /// A word of memory that a thread sleeps on, of which nothing else is known.
   case futex
+
+  /// Whether anybody at all may end a wait for it, not only who holds it.
+  public var isOpenByNature: Bool {
+    switch self {
+    case .condition, .barrier, .semaphore, .continuation, .futex: true
+    default: false
+    }
+  }
 }
 
 /// Who holds what and who waits for what at one moment, whichever way it was learned.
@@ -52,18 +61,13 @@ public struct Snapshot: Hashable, Sendable {
     /// A wait that ends by itself is no part of a deadlock.
     public var isTimed: Bool
     public var seconds: Double?
-    /// Counts the waits of its thread, so that a second look tells one long wait from two; 0 where
-    /// not known.
-    public var episode: UInt64
     public init(
-      resource: ResourceID, mode: Mode, isTimed: Bool = false, seconds: Double? = nil,
-      episode: UInt64 = 0
+      resource: ResourceID, mode: Mode, isTimed: Bool = false, seconds: Double? = nil
     ) {
       self.resource = resource
       self.mode = mode
       self.isTimed = isTimed
       self.seconds = seconds
-      self.episode = episode
     }
   }
 
@@ -78,22 +82,40 @@ public struct Snapshot: Hashable, Sendable {
     }
   }
 
+  /// Whoever can hold and wait: a thread, or work that no thread runs at the moment.
   public struct Thread: Hashable, Sendable {
+    public enum Kind: String, Hashable, Sendable, Codable {
+      case thread
+      /// A Swift task that is suspended or queued.
+      case task
+      /// A block that a queue has not run yet.
+      case block
+      /// An operation that its queue has not started yet.
+      case operation
+    }
     public var id: ThreadID
+    public var kind: Kind
     public var isMain: Bool
     /// False for a thread that exited, or that lives only in the process that this one was forked
     /// from.
     public var isAlive: Bool
+    /// It rests, with nothing to do: it is not stuck, and wakes nobody by itself.
+    public var isIdle: Bool
     public var wait: Wait?
+    /// What it waits for as well; all must end before it goes on.
+    public var moreWaits: [Wait]
     public var holds: [Hold]
     public init(
-      id: ThreadID, isMain: Bool = false, isAlive: Bool = true, wait: Wait? = nil,
-      holds: [Hold] = []
+      id: ThreadID, kind: Kind = .thread, isMain: Bool = false, isAlive: Bool = true,
+      isIdle: Bool = false, wait: Wait? = nil, moreWaits: [Wait] = [], holds: [Hold] = []
     ) {
       self.id = id
+      self.kind = kind
       self.isMain = isMain
       self.isAlive = isAlive
+      self.isIdle = isIdle
       self.wait = wait
+      self.moreWaits = moreWaits
       self.holds = holds
     }
   }
@@ -106,20 +128,36 @@ public struct Snapshot: Hashable, Sendable {
     public var isReentrant: Bool
     /// For a resource of kind `thread`: who must end.
     public var thread: ThreadID?
+    /// Others than those who hold it may have to act before a wait ends, and anybody may: a wait
+    /// for it is in vain once nobody at all can act any more.
+    public var isOpen: Bool
+    /// One of its holders is enough (a pool of several threads); else all must give way.
+    public var needsOne: Bool
+    /// Who would end a wait for an open resource, as far as is known: they explain, and prove
+    /// nothing.
+    public var wakers: [ThreadID]
     public init(
-      id: ResourceID, kind: ResourceKind, isReentrant: Bool = false, thread: ThreadID? = nil
+      id: ResourceID, kind: ResourceKind, isReentrant: Bool = false, thread: ThreadID? = nil,
+      isOpen: Bool? = nil, needsOne: Bool = false, wakers: [ThreadID] = []
     ) {
       self.id = id
       self.kind = kind
       self.isReentrant = isReentrant
       self.thread = thread
+      self.isOpen = isOpen ?? kind.isOpenByNature
+      self.needsOne = needsOne
+      self.wakers = wakers
     }
   }
 
   public var threads: [Thread]
   public var resources: [Resource]
-  public init(threads: [Thread], resources: [Resource]) {
+  /// Something from outside could still act: a timer, a descriptor, a signal, a thread that is not
+  /// listed. Where that is not known it must be taken for granted.
+  public var hasOpenings: Bool
+  public init(threads: [Thread], resources: [Resource], hasOpenings: Bool = true) {
     self.threads = threads
     self.resources = resources
+    self.hasOpenings = hasOpenings
   }
 }

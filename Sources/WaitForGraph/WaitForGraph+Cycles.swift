@@ -2,7 +2,7 @@
 
 extension WaitForGraph {
   /// The strongly connected sets that hold a cycle, each sorted (Tarjan, 1972).
-  func stronglyConnected() -> [[Int]] {
+  static func stronglyConnected(_ arcs: [[Int]]) -> [[Int]] {
     let unseen = -1
     var index = Array(repeating: unseen, count: arcs.count)
     var lowLink = Array(repeating: 0, count: arcs.count)
@@ -52,7 +52,9 @@ extension WaitForGraph {
   /// A set that is not one plain ring has, on each of its cycles, a node where the ways part; it is
   /// enough to search from those. Beyond `effort` steps the shortest cycle found so far is taken:
   /// still a cycle, and readable enough.
-  func shortestCycle(in members: [Int], effort: Int = 20_000_000) -> [Int] {
+  static func shortestCycle(
+    in members: [Int], _ arcs: [[Int]], effort: Int = 20_000_000
+  ) -> [Int] {
     let inside = Set(members)
     let forks = members.filter { node in
       var count = 0
@@ -63,7 +65,7 @@ extension WaitForGraph {
     var steps = 0
     for start in forks.isEmpty ? [members[0]] : forks {
       let found = cycle(
-        through: start, inside: inside, shorterThan: best.isEmpty ? Int.max : best.count,
+        through: start, arcs, inside: inside, shorterThan: best.isEmpty ? Int.max : best.count,
         steps: &steps)
       if let found { best = found }
       if best.count == 2 || (steps > effort && !best.isEmpty) { break }
@@ -72,9 +74,10 @@ extension WaitForGraph {
   }
 
   /// Breadth first from `start` back to `start`.
-  private func cycle(through start: Int, inside: Set<Int>, shorterThan limit: Int, steps: inout Int)
-    -> [Int]?
-  {
+  private static func cycle(
+    through start: Int, _ arcs: [[Int]], inside: Set<Int>, shorterThan limit: Int,
+    steps: inout Int
+  ) -> [Int]? {
     var cameFrom: [Int: Int] = [:]
     var level = [start]
     var length = 1

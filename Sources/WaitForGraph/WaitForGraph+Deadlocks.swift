@@ -1,52 +1,102 @@
 extension WaitForGraph {
-  /// Every deadlock: one for each strongly connected set of threads, and one for each resource
-  /// whose owner is gone.
+  /// Every deadlock: one for each strongly connected set of threads, one for each resource whose
+  /// owner is gone, and one for all waits that nobody is left to end.
   ///
   /// In order of their first threads, and the same for the same snapshot in whatever order it is
   /// listed.
   public func deadlocks() -> [Deadlock] {
-    let components = stronglyConnected()
+    let arcs = stuckArcs()
     var found: [Deadlock] = []
     var behind = Behind(arcs: arcs, threadCount: threads.count)
-    for members in components {
-      let cycle = shortestCycle(in: members)
-      let edges = edges(along: cycle)
+    for members in Self.stronglyConnected(arcs) {
+      let edges = edges(along: Self.shortestCycle(in: members, arcs))
       let guilty = Set(edges.map(\.thread))
       let victims = behind.threads(behind: members).map { threads[$0].id }
       found.append(
-        Deadlock(cause: .cycle, edges: edges, victims: victims.filter { !guilty.contains($0) }))
+        Deadlock(
+          cause: .cycle, edges: edges, victims: victims.filter { !guilty.contains($0) },
+          needsStandstill: members.contains { isOpenWant($0) }))
     }
     found += ownersGone(&behind)
+    if let deadlock = nobodyCanWake(arcs, &behind) { found.append(deadlock) }
     return found.sorted {
       ($0.edges[0].thread, $0.edges[0].resource) < ($1.edges[0].thread, $1.edges[0].resource)
     }
   }
 
-  private func ownersGone(_ behind: inout Behind) -> [Deadlock] {
-    var waiters: [ResourceID: [Int]] = [:]
-    for node in threads.indices {
-      guard let wait = wait(of: threads[node].id),
-        blockers(of: node).contains(where: { !threads[$0].isAlive })
-      else { continue }
-      waiters[wait.resource, default: []].append(node)
-    }
-    return waiters.values.compactMap { nodes in
-      guard let first = nodes.first, let wait = threads[first].wait,
-        let owner = blockers(of: first).first(where: { !threads[$0].isAlive })
-      else { return nil }
-      let victims = behind.threads(behind: nodes).filter { $0 != first }.map { threads[$0].id }
-      return Deadlock(
-        cause: .ownerGone, edges: [edge(from: first, wait, to: owner)], victims: victims)
+  /// The arcs among what is stuck; from an open want also to those who would end it. A want that is
+  /// open for others than its holders leads to both.
+  private func stuckArcs() -> [[Int]] {
+    arcs.indices.map { node in
+      guard isStuck[node] else { return [] }
+      var targets = arcs[node].filter { isStuck[$0] }
+      if node >= threads.count {
+        for waker in wanted[node - threads.count].wakers
+        where isStuck[waker] && !targets.contains(waker) {
+          targets.append(waker)
+        }
+      }
+      return targets
     }
   }
 
-  /// Turns a cycle of nodes into edges that begin with the lowest thread.
+  private func isOpenWant(_ node: Int) -> Bool {
+    node >= threads.count && wanted[node - threads.count].isOpen
+  }
+
+  private func ownersGone(_ behind: inout Behind) -> [Deadlock] {
+    // Readers and writers, and waiters that hold it themselves, want one lock differently.
+    var wants: [ResourceID: [Int]] = [:]
+    for (index, want) in wanted.enumerated() {
+      let node = threads.count + index
+      guard isStuck[node], arcs[node].contains(where: { !threads[$0].isAlive }) else { continue }
+      wants[want.resource, default: []].append(node)
+    }
+    return wants.values.compactMap { nodes in
+      let waiters = threads.indices.filter { arcs[$0].contains(where: nodes.contains) }
+      guard let first = waiters.first, let want = arcs[first].first(where: nodes.contains),
+        let owner = arcs[want].first(where: { !threads[$0].isAlive })
+      else { return nil }
+      let victims = behind.threads(behind: waiters).filter { $0 != first }.map { threads[$0].id }
+      return Deadlock(
+        cause: .ownerGone, edges: [edge(from: first, wanted[want - threads.count], to: owner)],
+        victims: victims)
+    }
+  }
+
+  /// The wants that lead to nobody, or to one that rests for ever: each of their waiters is an edge.
+  private func nobodyCanWake(_ stuckArcs: [[Int]], _ behind: inout Behind) -> Deadlock? {
+    let ends = wanted.indices.map { threads.count + $0 }.filter { node in
+      isStuck[node] && stuckArcs[node].isEmpty
+        && !arcs[node].contains { !threads[$0].isAlive }
+    }
+    guard !ends.isEmpty else { return nil }
+    let isEnd = Set(ends)
+    var edges: [Edge] = []
+    for node in threads.indices where isStuck[node] {
+      for want in arcs[node] where isEnd.contains(want) {
+        edges.append(
+          edge(from: node, wanted[want - threads.count], to: arcs[want].first))
+      }
+    }
+    guard !edges.isEmpty else { return nil }
+    let guilty = Set(edges.map(\.thread))
+    let victims = behind.threads(behind: ends).map { threads[$0].id }
+    return Deadlock(
+      cause: .nobodyCanWake, edges: edges, victims: victims.filter { !guilty.contains($0) },
+      needsStandstill: true)
+  }
+
+  /// Turns a cycle of nodes, threads and what they want by turns, into edges that begin with the
+  /// lowest thread.
   private func edges(along cycle: [Int]) -> [Edge] {
-    let nodes = cycle.filter { $0 < threads.count }
-    guard let start = nodes.indices.min(by: { nodes[$0] < nodes[$1] }) else { return [] }
-    let rotated = nodes[start...] + nodes[..<start]
-    return zip(rotated, rotated.dropFirst() + rotated.prefix(1)).compactMap { node, next in
-      threads[node].wait.map { edge(from: node, $0, to: next) }
+    let starts = cycle.indices.filter { cycle[$0] < threads.count }
+    guard let start = starts.min(by: { cycle[$0] < cycle[$1] }) else { return [] }
+    let nodes = Array(cycle[start...] + cycle[..<start])
+    return stride(from: 0, to: nodes.count - 1, by: 2).map { index in
+      edge(
+        from: nodes[index], wanted[nodes[index + 1] - threads.count],
+        to: nodes[(index + 2) % nodes.count])
     }
   }
 }

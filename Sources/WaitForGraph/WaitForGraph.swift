@@ -1,33 +1,43 @@
-/// Which thread waits for which, as one snapshot shows it.
+/// Which thread waits for which, as one snapshot shows it: an AND/OR graph.
 ///
-/// Every thread that blocks a wait must give way before the wait ends, so each cycle is a deadlock.
+/// A wait for a lock ends when all who hold it give way; one for a pool when any of its threads
+/// does; one for an open resource, such as a semaphore, when anybody acts who can. So a thread is
+/// live when it does not wait, or when what it waits for can be given by those that are live; all
+/// others that wait are stuck, for good.
+///
 /// Memory and time are linear in the waits and holds: the nodes are threads and 'resource wanted in
 /// a mode', so a thousand waiters behind a thousand readers are two thousand arcs and not a
-/// million.
-///
-/// Waits on conditions and barriers have no owner here, and timed waits end by themselves: neither
-/// has arcs.
+/// million. Timed waits end by themselves and have no arcs.
 public struct WaitForGraph: Sendable {
   /// Node numbers: `0 ..< threads.count` are threads by ascending id, the rest are wanted
-  /// resources.
+  /// resources. Arcs lead from a thread to what it wants, and from there to who is in the way.
   var arcs: [[Int]] = []
   /// The threads in order of id, without duplicates; a node's number is its index.
   var threads: [Snapshot.Thread] = []
   var nodeOfThread: [ThreadID: Int] = [:]
   /// What each node past the threads stands for.
   var wanted: [Want] = []
+  /// The nodes that can never go on; idle threads are not among them.
+  private(set) var isStuck: [Bool] = []
+  /// Nothing can act any more, but for those that are stuck.
+  private(set) var standsStill = false
 
   struct Want: Hashable, Sendable {
     var resource: ResourceID
     var mode: Mode
     /// The waiter whose own hold does not count: it holds a reentrant lock.
     var except: ThreadID?
+    var isOpen = false
+    var needsOne = false
+    /// Nodes of those that would end the wait, as far as is known.
+    var wakers: [Int] = []
   }
 
   public init(_ snapshot: Snapshot) {
-    threads = snapshot.threads.sorted { $0.id < $1.id }
-    for (node, thread) in threads.enumerated() where nodeOfThread[thread.id] == nil {
-      nodeOfThread[thread.id] = node
+    for thread in snapshot.threads.sorted(by: { $0.id < $1.id })
+    where nodeOfThread[thread.id] == nil {
+      nodeOfThread[thread.id] = threads.count
+      threads.append(thread)
     }
     let lines = Queues(threads: threads)
     var resources: [ResourceID: Snapshot.Resource] = [:]
@@ -35,30 +45,36 @@ public struct WaitForGraph: Sendable {
     arcs = Array(repeating: [], count: threads.count)
 
     var nodeOfWant: [Want: Int] = [:]
-    for node in threads.indices {
-      let thread = threads[node]
-      guard nodeOfThread[thread.id] == node, let wait = thread.wait, thread.isAlive, !wait.isTimed
-      else { continue }
-      let resource = resources[wait.resource]
-      let want = Want(
-        resource: wait.resource, mode: wait.mode,
-        except: Self.ownHoldCounts(resource) || !lines.holds(node, wait.resource)
-          ? nil : thread.id)
-      if let known = nodeOfWant[want] {
-        arcs[node] = [known]
-        continue
+    for node in threads.indices where threads[node].isAlive {
+      for wait in threads[node].untimedWaits {
+        let resource = resources[wait.resource]
+        var want = Want(
+          resource: wait.resource, mode: wait.mode,
+          except: Self.ownHoldCounts(resource) || !lines.holds(node, wait.resource)
+            ? nil : threads[node].id)
+        if let known = nodeOfWant[want] {
+          arcs[node].append(known)
+          continue
+        }
+        nodeOfWant[want] = arcs.count
+        arcs[node].append(arcs.count)
+        arcs.append(blockers(want, resource, lines))
+        want.isOpen = resource?.isOpen ?? false
+        want.needsOne = resource?.needsOne ?? false
+        want.wakers = (resource?.wakers ?? []).compactMap { nodeOfThread[$0] }.sorted()
+        wanted.append(want)
       }
-      let blockers: [Int]
-      switch resource?.kind {
-      case .condition?, .barrier?: blockers = []
-      case .thread?: blockers = joined(resource?.thread)
-      default:
-        blockers = lines.blockers(of: wait).filter { threads[$0].id != want.except }
-      }
-      nodeOfWant[want] = arcs.count
-      arcs[node] = [arcs.count]
-      wanted.append(want)
-      arcs.append(blockers)
+    }
+    settle(hasOpenings: snapshot.hasOpenings)
+  }
+
+  private func blockers(
+    _ want: Want, _ resource: Snapshot.Resource?, _ lines: Queues
+  ) -> [Int] {
+    switch resource?.kind {
+    case .condition?, .barrier?: []
+    case .thread?: joined(resource?.thread)
+    default: lines.blockers(want.resource, want.mode).filter { threads[$0].id != want.except }
     }
   }
 
@@ -74,41 +90,70 @@ public struct WaitForGraph: Sendable {
     guard let thread, let node = nodeOfThread[thread], threads[node].isAlive else { return [] }
     return [node]
   }
+
+  /// Finds who is live, from those that do not wait; the others that wait are stuck.
+  private mutating func settle(hasOpenings: Bool) {
+    var isLive = Array(repeating: false, count: arcs.count)
+    // What each node still lacks before it is live: a thread its wants, a want its blockers, and an
+    // open one somebody who can act at all.
+    var missing = arcs.map(\.count)
+    var dependents: [[Int]] = Array(repeating: [], count: arcs.count)
+    for (node, targets) in arcs.enumerated() {
+      for target in targets { dependents[target].append(node) }
+    }
+    var anybody = hasOpenings
+    var openNodes: [Int] = []
+    var ready: [Int] = []
+    for node in arcs.indices {
+      if node < threads.count {
+        guard threads[node].isAlive else { continue }
+        // An idle one goes on when somebody gives it something to do.
+        if threads[node].isIdle {
+          missing[node] += 1
+          openNodes.append(node)
+        } else if missing[node] == 0 {
+          ready.append(node)
+        }
+        continue
+      }
+      let want = wanted[node - threads.count]
+      if want.needsOne { missing[node] = min(missing[node], 1) }
+      if want.isOpen {
+        missing[node] += 1
+        openNodes.append(node)
+      } else if missing[node] == 0 {
+        ready.append(node)
+      }
+    }
+    func supply(_ node: Int) {
+      missing[node] -= 1
+      if missing[node] == 0 { ready.append(node) }
+    }
+    if anybody { openNodes.forEach(supply) }
+    while let node = ready.popLast() {
+      guard !isLive[node] else { continue }
+      isLive[node] = true
+      if node < threads.count && !anybody {
+        anybody = true
+        openNodes.forEach(supply)
+      }
+      for dependent in dependents[node] where !isLive[dependent] { supply(dependent) }
+    }
+    standsStill = !anybody
+    isStuck = arcs.indices.map { !isLive[$0] && ($0 >= threads.count || !arcs[$0].isEmpty) }
+  }
+
+  func edge(from node: Int, _ want: Want, to owner: Int?) -> Edge {
+    Edge(
+      thread: threads[node].id, resource: want.resource, mode: want.mode,
+      owner: owner.map { threads[$0].id })
+  }
 }
 
-extension WaitForGraph {
-  /// What the thread waits for in vain at this moment, one edge for each thread that blocks it, by
-  /// ascending owner.
-  public func edges(from thread: ThreadID) -> [Edge] {
-    guard let node = nodeOfThread[thread], let wait = wait(of: thread) else { return [] }
-    return blockers(of: node).map { edge(from: node, wait, to: $0) }
-  }
-
-  /// The thread's wait, unless it has ended or ends by itself.
-  public func wait(of thread: ThreadID) -> Snapshot.Wait? {
-    guard let node = nodeOfThread[thread], threads[node].isAlive, let wait = threads[node].wait
-    else { return nil }
-    return wait.isTimed ? nil : wait
-  }
-
-  /// Whether `thread` cannot go on before `owner` gives way.
-  public func isBlocked(_ thread: ThreadID, by owner: ThreadID) -> Bool {
-    guard let node = nodeOfThread[thread], let other = nodeOfThread[owner] else { return false }
-    return blockers(of: node).contains(other)
-  }
-
-  func isAlive(_ thread: ThreadID) -> Bool {
-    nodeOfThread[thread].map { threads[$0].isAlive } ?? false
-  }
-
-  func blockers(of node: Int) -> [Int] {
-    arcs[node].first.map { arcs[$0] } ?? []
-  }
-
-  func edge(from node: Int, _ wait: Snapshot.Wait, to owner: Int) -> Edge {
-    Edge(
-      thread: threads[node].id, resource: wait.resource, mode: wait.mode, owner: threads[owner].id,
-      episode: wait.episode)
+extension Snapshot.Thread {
+  /// What must be given before it goes on.
+  var untimedWaits: [Snapshot.Wait] {
+    ((wait.map { [$0] } ?? []) + moreWaits).filter { !$0.isTimed }
   }
 }
 
@@ -129,8 +174,9 @@ private struct Queues {
           Self.append(node, to: &exclusiveHolders[hold.resource, default: []])
         }
       }
-      if let wait = thread.wait, thread.isAlive, !wait.isTimed, wait.mode == .exclusive {
-        pendingWriters[wait.resource, default: []].append(node)
+      guard thread.isAlive else { continue }
+      for wait in thread.untimedWaits where wait.mode == .exclusive {
+        Self.append(node, to: &pendingWriters[wait.resource, default: []])
       }
     }
   }
@@ -145,10 +191,10 @@ private struct Queues {
   }
 
   /// A reader that waits although nobody writes is kept out by the writers before it.
-  func blockers(of wait: Snapshot.Wait) -> [Int] {
-    switch wait.mode {
-    case .exclusive: holders[wait.resource] ?? []
-    case .shared: exclusiveHolders[wait.resource] ?? pendingWriters[wait.resource] ?? []
+  func blockers(_ resource: ResourceID, _ mode: Mode) -> [Int] {
+    switch mode {
+    case .exclusive: holders[resource] ?? []
+    case .shared: exclusiveHolders[resource] ?? pendingWriters[resource] ?? []
     }
   }
 }

@@ -145,7 +145,7 @@ final class Run {
     return some
   }
 
-  private static let starting = NSLock()
+  static let starting = NSLock()
 
   private static func temporaryFile(_ content: [UInt8]) throws -> Int32 {
     var name = Array("/tmp/hangcheck-input-XXXXXX".utf8CString)

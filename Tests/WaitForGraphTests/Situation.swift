@@ -3,7 +3,9 @@ import WaitForGraph
 /// A snapshot in a few words: `"1 holds a, waits b"`, one thread a line.
 ///
 /// Words: `holds X`, `reads X` (holds shared), `waits X`, `wantsRead X`, `timed X`, `joins N`, `gone`. Resources get
-/// their kind from the first letter: `w…` rwlock, `r…` recursive mutex, `k…` condition, `y…` barrier; others are mutexes.
+/// their kind from the first letter: `w…` rwlock, `r…` recursive mutex, `k…` condition, `y…` barrier, `s…` and `t…`
+/// semaphore, `p…` pool, `g…` open group; others are mutexes. Also `andWaits X`, `wakes X`, `idle`, `gone`; a line `closed`:
+/// nothing from outside can act.
 struct Situation: CustomStringConvertible, Sendable {
   var description: String
   var expected: [String]
@@ -25,6 +27,7 @@ struct Situation: CustomStringConvertible, Sendable {
       }
       var words = edges
       if deadlock.cause == .ownerGone { words.append("gone") }
+      if deadlock.cause == .nobodyCanWake { words.append("nobody") }
       if !deadlock.victims.isEmpty { words += ["|"] + deadlock.victims.map { "\($0.rawValue)" } }
       return words.joined(separator: " ")
     }
@@ -42,8 +45,21 @@ private func parse(_ text: String) -> (snapshot: Snapshot, names: [ResourceID: S
     switch name.first {
     case "w": made.kind = .rwlock
     case "r": made.isReentrant = true
-    case "k": made.kind = .condition
-    case "y": made.kind = .barrier
+    case "k":
+      made.kind = .condition
+      made.isOpen = true
+    case "y":
+      made.kind = .barrier
+      made.isOpen = true
+    case "s", "t":
+      made.kind = .semaphore
+      made.isOpen = true
+    case "p":
+      made.kind = .pool
+      made.needsOne = true
+    case "g":
+      made.kind = .group
+      made.isOpen = true
     default: break
     }
     if let joins {
@@ -55,6 +71,10 @@ private func parse(_ text: String) -> (snapshot: Snapshot, names: [ResourceID: S
   }
   for line in text.split(separator: ";") {
     let words = line.split(whereSeparator: { " ,".contains($0) }).map(String.init)
+    if words[0] == "closed" {
+      snapshot.hasOpenings = false
+      continue
+    }
     var thread = Snapshot.Thread(id: ThreadID(Int(words[0])!))
     var index = 1
     while index < words.count {
@@ -73,6 +93,15 @@ private func parse(_ text: String) -> (snapshot: Snapshot, names: [ResourceID: S
       case "gone":
         thread.isAlive = false
         index -= 1
+      case "idle":
+        thread.isIdle = true
+        index -= 1
+      case "andWaits":
+        thread.moreWaits.append(.init(resource: resource(name), mode: .exclusive))
+      case "wakes":
+        let id = resource(name)
+        let at = snapshot.resources.firstIndex { $0.id == id }!
+        snapshot.resources[at].wakers.append(thread.id)
       default: fatalError("unknown word \(word)")
       }
     }

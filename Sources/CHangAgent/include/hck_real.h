@@ -48,6 +48,11 @@ typedef void *_Nullable (*_Nonnull hck_thread_body)(void *_Nullable);
   X(pthread_cond_wait, "GLIBC_2.3.2", (HCK_C c, HCK_M m), (c, m))                                      \
   X(pthread_cond_timedwait, "GLIBC_2.3.2", (HCK_C c, HCK_M m, HCK_T t), (c, m, t))                     \
   X(pthread_cond_clockwait, 0, (HCK_C c, HCK_M m, clockid_t k, HCK_T t), (c, m, k, t))                 \
+  X(pthread_cond_signal, "GLIBC_2.3.2", (HCK_C c), (c))                                                \
+  X(pthread_cond_broadcast, "GLIBC_2.3.2", (HCK_C c), (c))                                             \
+  X(pthread_cond_destroy, "GLIBC_2.3.2", (HCK_C c), (c))                                               \
+  X(cnd_signal, 0, (cnd_t * _Nonnull c), (c))                                                          \
+  X(cnd_broadcast, 0, (cnd_t * _Nonnull c), (c))                                                       \
   X(pthread_barrier_wait, 0, (pthread_barrier_t *_Nonnull b), (b))                                     \
   X(pthread_create, 0,                                                                                 \
     (pthread_t * _Nonnull t, const pthread_attr_t *_Nullable a, hck_thread_body f, void *_Nullable p), \

@@ -10,27 +10,70 @@ struct CycleWords {
     case isJoined
     /// It took the resource and no longer runs.
     case isGone
+    /// It has to come to its end: a task, an operation, or the thread that runs one.
+    case finishes
+    /// It would signal, leave or resume what is waited for.
+    case wouldGive
+    /// It holds the resource and rests, with nothing left that could stir it.
+    case rests
+    /// Nobody is known who could end the wait.
+    case nobody
   }
 
   let names: Names
   let edges: [Finding.Edge]
 
   func relation(_ edge: Finding.Edge) -> Relation {
-    if names.resources[edge.waitsFor]?.kind == .thread { return .isJoined }
+    guard let owner = edge.ownedBy else { return .nobody }
+    let kind = names.resources[edge.waitsFor]?.kind
+    switch kind {
+    case .thread: return .isJoined
+    case .task, .operation, .workItem: return .finishes
+    case .semaphore, .condition, .continuation, .group, .futex, .barrier, .taskGroup:
+      return .wouldGive
+    default: break
+    }
     // The only edge of a cycle comes back to its own thread, unless nobody is left to come back
     // from.
-    if isOpen, edge.ownedBy != nil { return .isGone }
-    let hold = hold(edge.ownedBy, edge.waitsFor)
-    if hold == nil, let owner = edge.ownedBy.flatMap({ names.threads[$0] }),
-      owner.waitsFor?.resource == edge.waitsFor
-    {
+    if isOpen {
+      return names.threads[owner]?.stack.isEmpty == false ? .rests : .isGone
+    }
+    let hold = hold(owner, edge.waitsFor)
+    if hold == nil, names.threads[owner]?.waitsFor?.resource == edge.waitsFor {
       return .standsBefore
     }
     return .holds(hold?.mode)
   }
 
-  /// One edge that does not close: its owner is gone, or not known.
-  var isOpen: Bool { edges.count == 1 && edges[0].ownedBy != edges[0].thread }
+  /// Edges that do not close: the owner is gone, or nobody is left to wake them.
+  var isOpen: Bool {
+    edges.contains { $0.ownedBy == nil }
+      || (edges.count == 1 && edges[0].ownedBy != edges[0].thread)
+  }
+
+  /// Waits that nobody is left to end.
+  var isStandstill: Bool { edges.contains { $0.ownedBy == nil } }
+
+  /// What being the owner of a resource means: `holds`, `runs on`, `runs`.
+  func holds(_ resource: ResourceID) -> String {
+    switch names.resources[resource]?.kind {
+    case .queue, .actor, .operationQueue, .pool: "runs on"
+    case .once: "runs"
+    default: "holds"
+    }
+  }
+
+  /// What ends a wait for it: `would signal`, `would leave`.
+  func gives(_ resource: ResourceID) -> String {
+    switch names.resources[resource]?.kind {
+    case .group: "would leave"
+    case .continuation: "would resume"
+    case .taskGroup: "is to finish in"
+    case .barrier: "would reach"
+    case .futex: "would wake"
+    default: "would signal"
+    }
+  }
 
   func hold(_ thread: ThreadID?, _ resource: ResourceID) -> Thread.Hold? {
     thread.flatMap { names.threads[$0] }?.holds.first { $0.resource == resource }
@@ -65,15 +108,43 @@ struct CycleWords {
     let itself = edge.thread == edge.ownedBy
     let which = what == nil ? ", which" : " that"
     let start = "\(waiter) \(waits(edge, for: what ?? names.resource(edge.waitsFor)))"
+    let holds = holds(edge.waitsFor)
     return switch relation(edge) {
     case .isJoined where itself: "\(waiter) waits for its own end"
     case .isJoined: "\(waiter) waits for \(owner) to end"
-    case .holds where itself: "\(start)\(which) it holds itself\(use(edge))"
-    case .holds: "\(start)\(which) \(owner) holds\(use(edge))"
-    case .standsBefore: "\(start) behind \(owner), which waits to write it"
+    case .holds where itself: "\(start)\(which) it \(holds) itself\(use(edge))"
+    case .holds: "\(start)\(which) \(owner) \(holds)\(use(edge))"
+    case .standsBefore where itself: "\(start) behind itself"
+    case .standsBefore:
+      "\(start) behind \(owner), which waits to \(isQueue(edge) ? "run there alone" : "write it")"
     case .isGone: "\(start)\(which) is held by \(gone(edge.ownedBy))"
+    case .finishes where itself: "\(waiter) waits for its own end"
+    case .finishes: "\(start)\(which) \(isRunner(edge) ? "\(owner) runs" : "has not finished")"
+    case .wouldGive where itself: "\(start)\(which) only it \(gives(edge.waitsFor)) itself"
+    case .wouldGive: "\(start)\(which) \(owner) \(gives(edge.waitsFor))"
+    case .rests: "\(start)\(which) \(owner) \(holds) while it rests"
+    case .nobody: "\(start)\(which) nobody is left to \(end(edge))"
     }
   }
+
+  /// What nobody is left to do: `signal`, `leave`, `resume`.
+  func end(_ edge: Finding.Edge) -> String {
+    switch names.resources[edge.waitsFor]?.kind {
+    case .semaphore, .condition: "signal"
+    case .group: "leave"
+    case .continuation, .queue: "resume"
+    case .barrier: "reach"
+    case .futex: "wake"
+    default: "give"
+    }
+  }
+
+  /// The owner is a thread that runs the task or operation, not that itself.
+  private func isRunner(_ edge: Finding.Edge) -> Bool {
+    edge.ownedBy.flatMap { names.threads[$0] }.map { $0.kind ?? .thread == .thread } ?? false
+  }
+
+  func isQueue(_ edge: Finding.Edge) -> Bool { names.resources[edge.waitsFor]?.kind == .queue }
 
   /// An owner that ended, or that stayed behind when the process was forked: a report cannot tell.
   func gone(_ owner: ThreadID?) -> String {
@@ -92,13 +163,21 @@ struct CycleWords {
 
   /// The labels of the evidence; they also find it again.
   func tookLabel(_ edge: Finding.Edge) -> String {
-    "\(names.short(edge.ownedBy)) took \(names.resource(edge.waitsFor))\(use(edge)) here"
+    let took =
+      switch names.resources[edge.waitsFor]?.kind {
+      case .queue: "got onto"
+      case .once: "began"
+      default: "took"
+      }
+    return "\(names.short(edge.ownedBy)) \(took) \(names.resource(edge.waitsFor))\(use(edge)) here"
   }
 
   func waitsLabel(_ edge: Finding.Edge) -> String {
-    relation(edge) == .isJoined
-      ? "\(clause(edge)) here"
-      : "\(names.short(edge.thread)) \(waits(edge, for: names.resource(edge.waitsFor))) here"
+    names.threads[edge.thread]?.kind == .block
+      ? "\(names.short(edge.thread)) will run this"
+      : relation(edge) == .isJoined
+        ? "\(clause(edge)) here"
+        : "\(names.short(edge.thread)) \(waits(edge, for: names.resource(edge.waitsFor))) here"
   }
 
   /// `"late" waits behind them`; of several only whether the main thread is among them.

@@ -5,13 +5,18 @@ public struct DeadlockFinding: Sendable {
   private let threads: [Thread]
   private let resources: [Resource]
   private let process: WatchedProcess?
+  private let history: [ResourceID: [ResourceEvent]]
 
   /// The lists of the report that the finding is for. A thread that has ended may be among them,
-  /// with what it held.
-  public init(threads: [Thread], resources: [Resource], process: WatchedProcess? = nil) {
+  /// with what it held. `history`: what was done to the resources that have no owners.
+  public init(
+    threads: [Thread], resources: [Resource], process: WatchedProcess? = nil,
+    history: [ResourceID: [ResourceEvent]] = [:]
+  ) {
     self.threads = threads
     self.resources = resources
     self.process = process
+    self.history = history
   }
 
   /// The finding for a deadlock whose second look has confirmed it.
@@ -29,6 +34,15 @@ public struct DeadlockFinding: Sendable {
       }
       if !waits.isEmpty {
         evidence.append(.init(label: words.waitsLabel(edge), thread: edge.thread, stack: waits))
+      }
+      if ![.holds(nil), .isJoined].contains(words.relation(edge)) {
+        for event in history[edge.waitsFor] ?? [] {
+          let label = event.label(
+            names.resource(edge.waitsFor), words.names.resources[edge.waitsFor]?.kind)
+          if !evidence.contains(where: { $0.label == label && $0.stack == event.stack }) {
+            evidence.append(.init(label: label, thread: nil, stack: event.stack))
+          }
+        }
       }
       steps.append(
         .init(

@@ -14,6 +14,26 @@ public struct Misuse: Sendable {
     case unbalancedAtExit
   }
 
+  /// What a thread did to the resource at one place: a semaphore, group or queue has no holder who
+  /// could be asked.
+  public struct Use: Sendable {
+    public enum Operation: Int, Sendable {
+      case entered, enteredByBlock, waited, suspended, left, signalled, resumed, notified, made
+    }
+    public var operation: Operation
+    /// nil for several that have ended.
+    public var thread: ThreadID?
+    /// How often; what it was made with.
+    public var count: UInt64
+    public var stack: [Frame]
+    public init(operation: Operation, thread: ThreadID?, count: UInt64, stack: [Frame]) {
+      self.operation = operation
+      self.thread = thread
+      self.count = count
+      self.stack = stack
+    }
+  }
+
   public var rule: Rule
   /// Who broke it.
   public var thread: ThreadID?
@@ -28,15 +48,15 @@ public struct Misuse: Sendable {
   public var site: [Frame]
   /// Where the owner took the resource.
   public var otherSite: [Frame]
-  /// What else was done to the resource, and where: labels and all.
-  public var others: [Finding.Evidence]
+  /// What else was done to the resource, and where.
+  public var uses: [Use]
   /// What the Swift runtime says.
   public var text: String
 
   public init(
     rule: Rule, thread: ThreadID?, resource: ResourceID?, owner: ThreadID? = nil,
     mutex: ResourceID? = nil, count: UInt64 = 0, site: [Frame], otherSite: [Frame] = [],
-    others: [Finding.Evidence] = [], text: String = ""
+    uses: [Use] = [], text: String = ""
   ) {
     self.rule = rule
     self.thread = thread
@@ -46,7 +66,7 @@ public struct Misuse: Sendable {
     self.count = count
     self.site = site
     self.otherSite = otherSite
-    self.others = others
+    self.uses = uses
     self.text = text
   }
 }

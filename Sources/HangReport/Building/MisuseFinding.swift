@@ -29,9 +29,12 @@ public struct MisuseFinding: Sendable {
       evidence.append(
         .init(label: words.otherLabel(misuse), thread: misuse.owner, stack: misuse.otherSite))
     }
-    evidence += misuse.others
+    for use in misuse.uses where !use.stack.isEmpty {
+      evidence.append(
+        .init(label: words.useLabel(use, misuse.resource), thread: use.thread, stack: use.stack))
+    }
     var involved: [ThreadID] = []
-    for thread in [misuse.thread, misuse.owner] + misuse.others.map(\.thread) {
+    for thread in [misuse.thread, misuse.owner] + misuse.uses.map(\.thread) {
       if let thread, !involved.contains(thread) { involved.append(thread) }
     }
     let isWarning = kind == .queueMisuse || kind == .conditionMisuse

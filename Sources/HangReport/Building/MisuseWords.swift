@@ -10,7 +10,7 @@ struct MisuseWords {
     let owner = misuse.owner == misuse.thread ? "itself" : names.short(misuse.owner)
     let hasOwner = misuse.owner != nil
     let holder =
-      !hasOwner ? "it is held" : owner == "itself" ? "it holds it itself" : "\(owner) holds it"
+      !hasOwner ? "it is in use" : owner == "itself" ? "it holds it itself" : "\(owner) holds it"
     return switch misuse.rule {
     case .foreignUnlock:
       "\(who) unlocks \(what), which \(hasOwner ? owner : "another thread") locked: only the thread"
@@ -95,6 +95,26 @@ struct MisuseWords {
     case .conditionTwoMutexes:
       "\(names.short(misuse.owner)) waits on it with another mutex here"
     default: "\(names.short(misuse.owner)) took \(resource(misuse.resource)) here"
+    }
+  }
+
+  /// `"loader" left group 0x1 here, 3 times`.
+  func useLabel(_ use: Misuse.Use, _ id: ResourceID?) -> String {
+    let who = use.thread.map { names.short($0) } ?? "threads that have ended"
+    let times = use.count > 1 ? ", \(use.count) times" : ""
+    let what = resource(id)
+    return switch use.operation {
+    case .entered: "\(who) entered \(what) here\(times)"
+    case .enteredByBlock: "\(who) put a block into \(what) here\(times)"
+    case .left: "\(who) left \(what) here\(times)"
+    case .waited: "\(who) took from \(what) here\(times)"
+    case .signalled: "\(who) signalled \(what) here\(times)"
+    case .suspended: "\(who) suspended \(what) here\(times)"
+    case .resumed: "\(who) resumed \(what) here\(times)"
+    case .notified: "\(who) asked to be notified by \(what) here"
+    case .made:
+      names.resources[id ?? ResourceID(0)]?.kind == .semaphore
+        ? "\(who) made \(what) with the value \(use.count) here" : "\(who) made \(what) here"
     }
   }
 

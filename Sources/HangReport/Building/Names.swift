@@ -23,15 +23,45 @@ struct Names {
       if let name = ownName(of: thread) { uses[name, default: 0] += 1 }
       if let pid = thread.pid ?? process?.pid { pids.insert(pid) }
     }
+    var blocks: [String: Int] = [:]
+    for thread in list where thread.kind == .block { blocks[thread.queue ?? "", default: 0] += 1 }
+    var counted: [String: Int] = [:]
     for thread in list {
+      if let kind = thread.kind, kind != .thread {
+        let queue = thread.queue ?? ""
+        counted[queue, default: 0] += kind == .block ? 1 : 0
+        quoted[thread.id] = Self.name(
+          thread, kind, number: blocks[queue] == 1 ? nil : counted[queue])
+        continue
+      }
       guard let name = ownName(of: thread) else { continue }
       quoted[thread.id] = "\"\(name)\"" + (uses[name] == 1 ? "" : " (tid \(thread.tid))")
     }
   }
 
+  /// `the block queued on "work"`, `task 12`, `operation "upload"`.
+  private static func name(
+    _ thread: Thread, _ kind: Snapshot.Thread.Kind, number: Int?
+  ) -> String {
+    switch kind {
+    case .thread: return "thread \(thread.tid)"
+    case .block:
+      let queue = thread.queue.map { " queued on \"\(cleaned($0))\"" } ?? ""
+      return (number.map { "block \($0)" } ?? "the block") + queue
+    case .task, .operation:
+      if thread.name.isEmpty {
+        return kind.rawValue + (thread.address.map { " \($0)" } ?? "")
+      }
+      let isNumber = thread.name.utf8.allSatisfy { $0 >= 48 && $0 <= 57 }
+      return kind.rawValue + (isNumber ? " \(thread.name)" : " \"\(cleaned(thread.name))\"")
+    }
+  }
+
   /// A thread that was never named inherits the program's name: that tells nothing.
   private func ownName(of thread: Thread) -> String? {
-    guard !thread.name.isEmpty, !isMain(thread) else { return nil }
+    guard !thread.name.isEmpty, !isMain(thread), thread.kind ?? .thread == .thread else {
+      return nil
+    }
     let program =
       (others[thread.pid ?? process?.pid ?? 0] ?? process).map { fileName($0.executable) } ?? ""
     // The kernel keeps 15 bytes of a name.
@@ -59,6 +89,7 @@ struct Names {
     let short = short(id)
     guard let id, let thread = threads[id] else { return short }
     var details: [String] = []
+    if thread.kind ?? .thread != .thread { return short }
     if !short.hasSuffix("\(thread.tid)"), !short.hasSuffix("(tid \(thread.tid))") {
       details.append("tid \(thread.tid)")
     }

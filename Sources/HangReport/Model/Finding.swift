@@ -77,7 +77,8 @@ public struct Finding: Codable, Sendable, Equatable {
   }
 }
 
-/// A thread as it stood.
+/// A thread as it stood; or a task, a queued block or an operation that no thread ran at that
+/// moment, where a finding needs it.
 public struct Thread: Codable, Sendable, Equatable {
   public enum State: String, Codable, Sendable { case running, blocked, sleeping, io, idle }
   public struct Wait: Codable, Sendable, Equatable {
@@ -110,7 +111,12 @@ public struct Thread: Codable, Sendable, Equatable {
     }
   }
   public var id: ThreadID
+  /// Absent for a thread.
+  public var kind: Snapshot.Thread.Kind?
+  /// 0 for what is no thread.
   public var tid: Int32
+  /// Of the task, block or operation; absent for a thread.
+  public var address: Address?
   /// Of a child process that was followed; absent for the process itself.
   public var pid: Int32?
   public var name: String
@@ -121,11 +127,14 @@ public struct Thread: Codable, Sendable, Equatable {
   public var holds: [Hold]
   public var stack: [Frame]
   public init(
-    id: ThreadID, tid: Int32, pid: Int32? = nil, name: String, queue: String? = nil,
-    qos: String? = nil, state: State, waitsFor: Wait? = nil, holds: [Hold] = [], stack: [Frame] = []
+    id: ThreadID, kind: Snapshot.Thread.Kind? = nil, tid: Int32, address: Address? = nil,
+    pid: Int32? = nil, name: String, queue: String? = nil, qos: String? = nil, state: State,
+    waitsFor: Wait? = nil, holds: [Hold] = [], stack: [Frame] = []
   ) {
     self.id = id
+    self.kind = kind
     self.tid = tid
+    self.address = address
     self.pid = pid
     self.name = name
     self.queue = queue
@@ -139,7 +148,9 @@ public struct Thread: Codable, Sendable, Equatable {
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(id, forKey: .id)
+    try container.encodeIfPresent(kind, forKey: .kind)
     try container.encode(tid, forKey: .tid)
+    try container.encodeIfPresent(address, forKey: .address)
     try container.encodeIfPresent(pid, forKey: .pid)
     try container.encode(name, forKey: .name)
     try container.encodeIfPresent(queue, forKey: .queue)

@@ -7,7 +7,11 @@ extension TextPage {
     line()
     line(style.heading("What to change"))
     let relations = edges.map { cycle.words.relation($0) }
-    if edges.count == 1 {
+    if cycle.words.isStandstill {
+      adviseStandstill(cycle)
+    } else if relations.contains(.wouldGive) || relations.contains(.finishes) {
+      adviseGiver(cycle, relations)
+    } else if edges.count == 1 {
       adviseSingle(cycle, edges[0], relations[0])
     } else if relations.contains(.isJoined) {
       adviseJoin(cycle, relations)
@@ -24,6 +28,10 @@ extension TextPage {
     let (taken, waits) = places(holdStack(cycle, edge), waitStack(cycle, edge))
     let lock = style.lock(cycle.letter(edge.waitsFor))
     switch relation {
+    case .finishes, .wouldGive, .nobody: break
+    case .rests:
+      line(
+        "  \(names.short(edge.ownedBy)) took \(lock) at \(taken) and rests without giving it back.")
     case .isJoined:
       line("  A thread cannot wait for its own end, as it does at \(waits).")
     case .isGone:
@@ -46,6 +54,14 @@ extension TextPage {
         line(
           "  A read lock does not turn into a write lock: release it first, or "
             + "write-lock at once.")
+      } else if cycle.words.isQueue(edge) {
+        line("  \(waits) waits for a queue from a thread that already runs on it.")
+        line(
+          "  Call the code directly, use async, or split what must run on the queue from what is called there."
+        )
+      } else if names.resources[edge.waitsFor]?.kind == .once {
+        line("  \(waits) asks for a value whose initialisation, begun at \(taken), it is part of.")
+        line("  Let the initialiser not use what it initialises.")
       } else {
         line("  \(waits) takes \(lock) again in the thread that took it at \(taken).")
         let isMutex = names.resources[edge.waitsFor]?.kind == .mutex
@@ -73,6 +89,33 @@ extension TextPage {
         line("  Release \(lock) before that wait: \(needs) needs it to go on.")
       } else {
         line("\(waits), which in turn cannot end before \(joiner) goes on.")
+      }
+    }
+  }
+
+  /// A circle through something that somebody in it would signal, leave or finish.
+  private mutating func adviseGiver(_ cycle: CyclePage, _ relations: [CycleWords.Relation]) {
+    let edges = cycle.words.edges
+    for index in edges.indices
+    where [.wouldGive, .finishes].contains(relations[index])
+      && !cycle.elision.hidden.contains(index)
+    {
+      let (waiter, owner) = (names.short(edges[index].thread), names.short(edges[index].ownedBy))
+      let site = place(waitStack(cycle, edges[index]))
+      let what =
+        relations[index] == .finishes
+        ? "to finish" : "to \(cycle.words.end(edges[index])) \(cycle.letter(edges[index].waitsFor))"
+      let next = edges[(index + 1) % edges.count]
+      line("  \(waiter) waits at \(site) for \(owner) \(what),")
+      if names.threads[next.thread]?.kind ?? .thread != .thread
+        || next.thread == edges[index].ownedBy
+      {
+        line("  which first needs \(names.resource(next.waitsFor)) itself.")
+      }
+      if names.threads[edges[index].ownedBy ?? ThreadID(0)]?.kind == .block {
+        line(
+          "  Do not wait on a queue, or on the main thread, for what has to run there: use notify or a completion."
+        )
       }
     }
   }

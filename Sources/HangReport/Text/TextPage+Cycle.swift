@@ -36,7 +36,7 @@ struct CyclePage {
   func hasLetter(_ lock: ResourceID) -> Bool { letters[lock] != nil }
 }
 
-private func sentenceCase(_ text: String) -> String {
+func sentenceCase(_ text: String) -> String {
   text.prefix(1).uppercased() + text.dropFirst()
 }
 
@@ -45,10 +45,12 @@ extension TextPage {
     let (words, edges) = (cycle.words, cycle.words.edges)
     let first = names.short(edges[0].thread)
     let locksOnly = edges.allSatisfy {
-      if case .holds = words.relation($0) { true } else { false }
+      guard case .holds = words.relation($0) else { return false }
+      return words.holds($0.waitsFor) == "holds"
     }
     let sentence: String
     switch edges.count {
+    case _ where words.isStandstill: sentence = standstill(words)
     case 1 where words.isUpgrade:
       sentence = "\(first) waits to write a read-write lock that it holds for reading itself"
     case 1 where locksOnly && !words.isOpen:
@@ -78,6 +80,29 @@ extension TextPage {
     return
       "hangcheck: \(certainty)DEADLOCK in \(names.program(of: edges.map(\.thread))): \(sentence)."
       + (behind.isEmpty ? "" : " \(sentenceCase(behind)).")
+  }
+
+  /// Whoever waits for what nobody is left to give.
+  private func standstill(_ words: CycleWords) -> String {
+    let edges = words.edges
+    if edges.count == 1 {
+      return words.clause(edges[0], what: "a " + names.kind(edges[0].waitsFor))
+    }
+    let threads = edges.map(\.thread).reduce(into: [ThreadID]()) { list, id in
+      if !list.contains(id) { list.append(id) }
+    }
+    if Set(edges.map(\.waitsFor)).count == 1 {
+      return
+        "\(names.list(threads)) wait for a \(names.kind(edges[0].waitsFor)) that nobody is left to"
+        + " \(words.end(edges[0]))"
+    }
+    guard threads.count <= 4 else {
+      return
+        "\(threads.count) threads, \(names.short(threads[0])) among them, wait for what nobody is"
+        + " left to give"
+    }
+    return edges.map { words.clause($0, what: "a " + names.kind($0.waitsFor)) }
+      .joined(separator: ", and ")
   }
 
   /// The threads one below the other, an arrow for each wait, and a line on the left that closes
@@ -124,8 +149,33 @@ extension TextPage {
     return switch words.relation(edge) {
     case .isJoined: "waits for the end of" + itself
     case .isGone: "\(words.waits(edge, for: lock)), last held by"
+    case .standsBefore where words.isQueue(edge):
+      "\(words.waits(edge, for: lock)), behind the waiting barrier"
     case .standsBefore: "\(words.waits(edge, for: lock)), behind the waiting writer"
-    case .holds: "\(words.waits(edge, for: lock)), held\(words.use(edge)) by\(itself)"
+    case .holds: "\(words.waits(edge, for: lock)), \(held(edge, words)) by\(itself)"
+    case .finishes: "waits for the end of" + itself
+    case .wouldGive:
+      "\(words.waits(edge, for: lock)), which would be \(given(edge, words)) by\(itself)"
+    case .rests: "\(words.waits(edge, for: lock)), held by, at rest,"
+    case .nobody: "\(words.waits(edge, for: lock))"
+    }
+  }
+
+  private func held(_ edge: Finding.Edge, _ words: CycleWords) -> String {
+    switch names.resources[edge.waitsFor]?.kind {
+    case .queue, .actor, .operationQueue, .pool: "occupied"
+    case .once: "being run"
+    default: "held" + words.use(edge)
+    }
+  }
+
+  private func given(_ edge: Finding.Edge, _ words: CycleWords) -> String {
+    switch names.resources[edge.waitsFor]?.kind {
+    case .group: "left"
+    case .continuation: "resumed"
+    case .barrier: "reached"
+    case .futex: "woken"
+    default: "signalled"
     }
   }
 

@@ -36,9 +36,20 @@ extension TextPage {
     let edge = cycle.words.edges[index]
     line()
     line(style.thread(names.long(edge.thread)))
+    if let member = names.threads[edge.thread], let kind = member.kind, kind != .thread {
+      let what = kind == .task ? "is suspended at " : "will run "
+      if !member.stack.isEmpty {
+        write(member.stack, indent: "  ", start: what, callers: kind == .task)
+      }
+      let lock = style.lock(cycle.letter(edge.waitsFor))
+      return line("  \(cycle.words.waits(edge, for: lock))")
+    }
     let before = cycle.words.edge(before: index)
     let (taken, waits) = (holdStack(cycle, before), waitStack(cycle, edge))
-    if case .holds = cycle.words.relation(before) {
+    if case .holds = cycle.words.relation(before), !cycle.words.isStandstill,
+      // On a queue that ran the block by itself it is where it is: there is no site.
+      !taken.isEmpty || cycle.words.holds(before.waitsFor) == "holds"
+    {
       // Both stacks often end alike; the callers are then told once, below.
       writeHold(cycle, before, callers: callers(taken) != callers(waits))
     }
@@ -58,13 +69,22 @@ extension TextPage {
     let seconds = cycle.words.hold(edge.ownedBy, edge.waitsFor)?.seconds
     let time = seconds.map { " \(Self.duration($0)) ago" } ?? ""
     let lock = style.lock(cycle.letter(edge.waitsFor))
-    let start = "took \(lock)\(cycle.words.use(edge))\(time) at "
+    let took =
+      switch names.resources[edge.waitsFor]?.kind {
+      case .queue: "got onto"
+      case .once: "began"
+      default: "took"
+      }
+    let start = "\(took) \(lock)\(cycle.words.use(edge))\(time) at "
     write(holdStack(cycle, edge), indent: "  ", start: start, callers: callers)
   }
 
   private mutating func writeOtherHolds(_ thread: ThreadID, besides lock: ResourceID) {
     guard let all = names.threads[thread]?.holds else { return }
-    let others = all.filter { $0.resource != lock }
+    // On which queues it runs is no lock that it took, unless it said so by a sync.
+    let others = all.filter {
+      $0.resource != lock && (names.resources[$0.resource]?.kind != .queue || !$0.stack.isEmpty)
+    }
     guard !others.isEmpty else { return }
     let most = options.verbose ? others.count : 3
     for hold in others.prefix(most) {

@@ -94,8 +94,9 @@ struct TextPage {
     let cycle = CyclePage(finding: finding, names: names)
     if finding.kind == .deadlock, !finding.cycle.isEmpty {
       line(style.bad(verdict(cycle)))
-      writePicture(cycle)
+      if !cycle.words.isStandstill { writePicture(cycle) }
       writeMembers(cycle)
+      writeHistory(cycle)
       writeAdvice(cycle)
       writeVictims(cycle)
       return

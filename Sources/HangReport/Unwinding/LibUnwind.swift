@@ -23,6 +23,7 @@ struct LibUnwind {
   private(set) var hasLoadOffset = true
 
   // Its own numbers of the registers, of errors and of formats.
+  static let registerRBP: Int32 = 6
   static let registerRSP: Int32 = 7
   static let registerRIP: Int32 = 16
   /// Unlike "no info", this error makes the library stop rather than guess by rbp.

@@ -17,7 +17,9 @@ public struct Unwound: Sendable, Hashable {
   }
 }
 
-/// Unwinds stacks of this or another process by their call frame information, never by guessing.
+/// Unwinds stacks of this or another process by their call frame information. A frame of a library
+/// that has none for it, as the deinits of Swift's libraries have not, is passed by the frame pointer
+/// where that leads to a call in code that has; its caller is then left out.
 ///
 /// Costs one walk of the parsed tables per frame, about a microsecond once they are cached, and
 /// needs libunwind8 at run time. Code without call frame information ends a walk, and is told.
@@ -27,6 +29,7 @@ public final class Unwinder {
   let library: LibUnwind
   let context: UnwindContext
   private let space: hck_unwind_space
+  private var cutAt: (sp: UInt64, rbp: UInt64)?
 
   /// Loads the library; throws `UnwinderUnavailable` where there is none that can be used.
   public init(images: ImageMap, memory: any MemoryReader) throws {
@@ -45,14 +48,38 @@ public final class Unwinder {
   public func unwind(
     _ registers: Registers, stack: [StackCopy], limit: Int = 512
   ) -> Unwound {
+    var result = walk(registers, stack, limit, isExact: true)
+    while let next = behind, result.frames.count < limit {
+      let rest = walk(next, stack, limit - result.frames.count, isExact: false)
+      result = Unwound(
+        frames: result.frames + rest.frames, isComplete: rest.isComplete, note: rest.note)
+    }
+    return result
+  }
+
+  /// Where a walk that met a frame without call frame information can go on.
+  private var behind: Registers? {
+    guard context.missed != nil, let (sp, rbp) = cutAt, rbp > sp, rbp - sp < 1 << 16, rbp % 8 == 0,
+      let saved = context.memory.word(at: rbp)?.value, saved > rbp || saved == 0,
+      let caller = context.memory.word(at: rbp + 8)?.value, procedureStart(of: caller &- 1) != nil
+    else { return nil }
+    return Registers(rip: caller, rsp: rbp + 16, rbp: saved)
+  }
+
+  /// One walk; leaves rsp and rbp of its last frame in `cutAt`.
+  private func walk(
+    _ registers: Registers, _ stack: [StackCopy], _ limit: Int, isExact: Bool
+  ) -> Unwound {
     context.begin(registers, overlays: stack, isSite: false)
+    cutAt = nil
     var frames: [RawFrame] = []
-    var isExact = true
+    var isExact = isExact
     return withCursor { cursor in
       while true {
         let pc = value(LibUnwind.registerRIP, cursor)
         let sp = value(LibUnwind.registerRSP, cursor)
         let isTrampoline = context.isSignalReturn(pc)
+        cutAt = (sp, value(LibUnwind.registerRBP, cursor))
         let result = library.step(cursor)
         frames.append(
           RawFrame(pc: pc, cfa: cfa(after: result, cursor), isExact: isExact || isTrampoline))

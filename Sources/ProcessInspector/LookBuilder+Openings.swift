@@ -1,0 +1,47 @@
+internal import CHangcheck
+internal import WaitForGraph
+
+extension LookBuilder {
+  /// Whether anything but the listed threads could still act; what cannot be known counts as such.
+  mutating func settleOpenings() {
+    guard !threads.contains(where: { $0.isAlive && $0.standing?.canMove ?? true && isThread($0) })
+    else { return }
+    let outside = runtime.outside()
+    var exceptions = OutsideWorld.Exceptions()
+    exceptions.threads = ignored
+    guard outside.openings(ignoring: exceptions, limit: 1).isEmpty, !workIsReady() else { return }
+    hasOpenings = false
+    addTasks()
+    addWakers()
+  }
+
+  private func isThread(_ thread: SeenThread) -> Bool { thread.kind == .thread }
+
+  /// Work on a global queue: a thread of the pool takes it, or a new one.
+  private func workIsReady() -> Bool {
+    runtime.dispatch?.roots().contains(where: \.hasItems) ?? false
+  }
+
+  /// Who would end the waits that nobody owns: queued blocks that refer to what is waited for, and
+  /// threads that took a permit and have not given it back.
+  private mutating func addWakers() {
+    guard let dispatch = runtime.dispatch else { return }
+    var open: [UInt64: ResourceKey] = [:]
+    for index in threads.indices {
+      guard let key = waits[index]?.key else { continue }
+      if key.kind == HCK_SEMAPHORE.rawValue || key.kind == HCK_GROUP.rawValue {
+        open[key.address] = key
+      }
+    }
+    guard !open.isEmpty else { return }
+    for index in threads.indices where threads[index].kind == .block {
+      guard let block = threads[index].block else { continue }
+      for address in dispatch.references(from: block, to: Set(open.keys)) {
+        guard let key = open[address], !holds[index].contains(where: { $0.key == key }) else {
+          continue
+        }
+        wakers[key, default: []].append(threads[index].id)
+      }
+    }
+  }
+}

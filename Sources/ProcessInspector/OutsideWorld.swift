@@ -1,0 +1,135 @@
+internal import CHangcheck
+
+/// Whether anything but the threads themselves could still set a process in motion: a time-out, a
+/// timer, a descriptor that somebody watches, a child, a signal's handler.
+///
+/// What cannot be found out counts as something that could. It reads /proc and the process's memory
+/// and stops nobody: two looks that agree, by threads that have not run in between, are evidence.
+/// A look at a thread costs some 10 µs; confined to one thread; one object serves one look.
+///
+/// It cannot see: what a handler would do, who else holds the other end of a pipe, whether a
+/// handler of a crash's signal (SIGSEGV, SIGQUIT and the like) is the runtime's or the program's.
+package final class OutsideWorld {
+  /// What does not count, since it is known to be ours.
+  package struct Exceptions: Sendable {
+    package var threads: Set<KernelThreadID> = []
+    package var signals: Set<Int32> = []
+    package var children: Set<ProcessID> = []
+    package init(
+      threads: Set<KernelThreadID> = [], signals: Set<Int32> = [], children: Set<ProcessID> = []
+    ) {
+      self.threads = threads
+      self.signals = signals
+      self.children = children
+    }
+  }
+
+  /// What libdispatch's own memory says of its timers.
+  package enum DispatchTimers: Equatable, Sendable {
+    case unknown
+    /// The program's, each in words ("a timer due in 3 s"); libdispatch's own are left out.
+    case known([String])
+  }
+
+  /// All threads and all openings, from one pass.
+  package struct Survey: Sendable {
+    package var standings: [KernelThreadID: ThreadStanding] = [:]
+    package var openings: [String] = []
+    package var isClosed: Bool { openings.isEmpty }
+  }
+
+  let files: ProcessFiles
+  let memory: ProcessMemory
+  let proc: ProcReader
+  private let askTimers: () -> DispatchTimers
+  private(set) lazy var ranges = MemoryRanges(proc)
+  private(set) lazy var timers = askTimers()
+  private(set) lazy var isSupported = Self.isSupported(proc)
+
+  /// The folder of its descriptors: the first thread's is empty once that has ended.
+  private(set) lazy var descriptors = {
+    let first = KernelThreadID(files.pid.rawValue)
+    guard proc.state(first) == UInt8(ascii: "Z"), let other = files.threads().last else {
+      return "fd"
+    }
+    return "task/\(other.rawValue)/fd"
+  }()
+
+  package init(
+    files: ProcessFiles, memory: ProcessMemory,
+    timers: @escaping () -> DispatchTimers = { .unknown }
+  ) {
+    self.files = files
+    self.memory = memory
+    askTimers = timers
+    proc = ProcReader(files.pid)
+  }
+
+  /// What from outside, or by the clock, could still act, each as words for a report; empty where
+  /// nothing can. Ends at `limit`.
+  package func openings(ignoring exceptions: Exceptions = Exceptions(), limit: Int = .max)
+    -> [String]
+  {
+    survey(ignoring: exceptions, limit: limit).openings
+  }
+
+  /// The first thread that can go on without another thread of this process, the likely ones first:
+  /// most processes that live have one, so that this ends soon.
+  package func firstThatCanMove(
+    among threads: [KernelThreadID], ignoring exceptions: Exceptions = Exceptions()
+  ) -> (KernelThreadID, ThreadStanding)? {
+    for tid in threads where !exceptions.threads.contains(tid) {
+      let standing = standing(tid)
+      if standing.canMove { return (tid, standing) }
+    }
+    return nil
+  }
+
+  /// Looks at everything, and ends at the `limit`th opening.
+  package func survey(ignoring exceptions: Exceptions = Exceptions(), limit: Int = .max) -> Survey {
+    var survey = Survey()
+    func add(_ words: [String]) -> Bool {
+      survey.openings += words
+      return survey.openings.count >= limit
+    }
+    guard isSupported else {
+      survey.openings = ["its system calls cannot be read here"]
+      return survey
+    }
+    if add(signals(exceptions)) || add(posixTimers()) { return survey }
+    let threads = files.threads()
+    if threads.isEmpty && add(["its threads cannot be listed"]) { return survey }
+    for tid in threads where !exceptions.threads.contains(tid) {
+      let standing = standing(tid)
+      survey.standings[tid] = standing
+      if standing.canMove, add([words(tid, standing)]) { return survey }
+    }
+    if add(machinery()) { return survey }
+    _ = add(children(threads, exceptions))
+    return survey
+  }
+
+  private func words(_ tid: KernelThreadID, _ standing: ThreadStanding) -> String {
+    let who = "thread \(tid.rawValue)"
+    switch standing.kind {
+    case .running: return "\(who) runs"
+    case .timed: return "\(who) waits with a time-out"
+    case .blocked: return "\(who) waits on memory that other processes may share"
+    case .outside(let what): return "\(who): \(what)"
+    case .idle(let what): return "\(who) is \(what)"
+    case .unknown: return "\(who): what it does is not known"
+    }
+  }
+
+  /// System calls by number are known for 64-bit programs of this machine alone.
+  private static func isSupported(_ proc: ProcReader) -> Bool {
+    #if arch(x86_64)
+      guard let header = proc.start(of: "exe", 20), header.count == 20 else { return false }
+      // ELF, 64 bits, x86-64.
+      return header.starts(with: [0x7f, 0x45, 0x4c, 0x46, 2]) && header[18] == 62
+        && header[19] == 0
+    #else
+      return false
+    #endif
+  }
+}

@@ -1,0 +1,47 @@
+/// A piece of a process's memory as it was at one moment. What lies outside of it reads as 0.
+struct RemoteBytes {
+  let address: UInt64
+  private let bytes: [UInt8]
+
+  /// Nil where the process has not all of it.
+  init?(_ memory: ProcessMemory, _ address: UInt64, _ count: Int) {
+    guard address >= 4096, address < 1 << 47, count > 0 else { return nil }
+    // The reader fills a prefix and returns its length, clamped in case it lies.
+    bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      filled = min(count, max(0, memory.read(address, into: UnsafeMutableRawBufferPointer(buffer))))
+    }
+    guard bytes.count == count else { return nil }
+    self.address = address
+  }
+
+  func word(_ offset: Int) -> UInt64 { load(offset, as: UInt64.self) }
+  func word32(_ offset: Int) -> UInt32 { load(offset, as: UInt32.self) }
+  func word16(_ offset: Int) -> UInt16 { load(offset, as: UInt16.self) }
+  func byte(_ offset: Int) -> UInt8 { load(offset, as: UInt8.self) }
+  var words: Int { bytes.count / 8 }
+
+  private func load<T: FixedWidthInteger & BitwiseCopyable>(_ offset: Int, as type: T.Type) -> T {
+    guard offset >= 0, bytes.count - offset >= MemoryLayout<T>.size else { return 0 }
+    return bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: T.self) }
+  }
+}
+
+extension ProcessMemory {
+  func word(_ address: UInt64) -> UInt64? {
+    guard address >= 4096, address < 1 << 47 else { return nil }
+    var value: UInt64 = 0
+    let got = withUnsafeMutableBytes(of: &value) { read(address, into: $0) }
+    return got == 8 ? value : nil
+  }
+
+  /// A C string of at most `limit` bytes; nil where it does not end.
+  func text(_ address: UInt64, limit: Int = 256) -> String? {
+    guard address >= 4096, address < 1 << 47 else { return nil }
+    let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, filled in
+      // Less comes where the mapping ends.
+      filled = min(limit, max(0, read(address, into: UnsafeMutableRawBufferPointer(buffer))))
+    }
+    guard let end = bytes.firstIndex(of: 0) else { return nil }
+    return String(validating: bytes[..<end], as: UTF8.self)
+  }
+}
