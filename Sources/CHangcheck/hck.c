@@ -301,7 +301,6 @@ size_t hck_rwlock_readers_offset(void) { return offsetof(pthread_rwlock_t, __dat
 size_t hck_rwlock_shared_offset(void) { return offsetof(pthread_rwlock_t, __data.__shared); }
 size_t hck_condition_size(void) { return sizeof(pthread_cond_t); }
 size_t hck_rwlock_size(void) { return sizeof(pthread_rwlock_t); }
-size_t hck_condition_size(void) { return sizeof(pthread_cond_t); }
 
 int hck_ptrace_seize(int tid) { return ptrace(PTRACE_SEIZE, tid, NULL, NULL) == 0 ? 0 : errno; }
 int hck_ptrace_interrupt(int tid) { return ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0 ? 0 : errno; }
