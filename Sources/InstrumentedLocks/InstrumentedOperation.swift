@@ -108,14 +108,18 @@
         member.isInCircle.store(true, ordering: .relaxed)
         if member.isQueued.load(ordering: .relaxed) { isWanted = true }
       }
-      if isWanted { raise(HCK_ALARM_OPERATION_CYCLE, word, frame) }
+      if isWanted { checkCircle(frame) }
     }
 
     /// Somebody waits for it, or wants it to run.
     private func checkCircle(_ frame: UnsafeRawPointer) {
-      guard OperationCircles.circle(from: self, through: dependencies) != nil else {
+      guard let circle = OperationCircles.circle(from: self, through: dependencies) else {
         isInCircle.store(false, ordering: .relaxed)
         return
+      }
+      // Once is enough.
+      for case let member as InstrumentedOperation in circle {
+        member.isInCircle.store(false, ordering: .relaxed)
       }
       raise(HCK_ALARM_OPERATION_CYCLE, word, frame)
     }

@@ -1,3 +1,5 @@
+// The original's overloads are what they are.
+// swift-format-ignore-file: AmbiguousTrailingClosureOverload
 #if Detection
   internal import CHangcheck
   public import Dispatch

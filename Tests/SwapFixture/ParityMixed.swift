@@ -4,7 +4,10 @@ import Foundation
 
 /// What another module, which is not swapped, would give and take.
 private enum Elsewhere {
-  static func queue() -> Dispatch.DispatchQueue { Dispatch.DispatchQueue(label: "elsewhere") }
+  static func queue(_ attributes: Dispatch.DispatchQueue.Attributes = []) -> Dispatch.DispatchQueue
+  {
+    Dispatch.DispatchQueue(label: "elsewhere", attributes: attributes)
+  }
 }
 
 func parityOfMixtures() -> [UInt] {
@@ -97,9 +100,14 @@ func parityOfMixtures() -> [UInt] {
   // Both kinds of queue.
   foreign.async(group: group) { count.up() }
   let target = DispatchQueue(label: "upon", target: foreign)
-  let (moved, movedForeign) = (DispatchQueue(label: "moved"), Elsewhere.queue())
+  let (moved, movedForeign) = (
+    DispatchQueue(label: "moved", attributes: .initiallyInactive),
+    Elsewhere.queue(.initiallyInactive)
+  )
   moved.setTarget(queue: foreign)
   movedForeign.setTarget(queue: queue)
+  moved.activate()
+  movedForeign.activate()
   target.async(group: group) { count.up() }
   group.notify(queue: foreign) { ended.signal() }
   group.wait()

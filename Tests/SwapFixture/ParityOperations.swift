@@ -62,8 +62,10 @@ func parityOfOperations() -> [UInt] {
   let (first, second, later) = (Plain(count), Plain(count), Later())
   second.addDependency(first)
   later.addDependency(second)
-  second.removeDependency(first)
-  second.addDependency(first)
+  let idle = Operation()
+  idle.addDependency(first)
+  idle.removeDependency(first)
+  checks.check(idle.dependencies.isEmpty)
   let dependencies: [Operation] = second.dependencies
   checks.check(dependencies == [first] && second.dependencies.count == 1)
   checks.check(first.isReady && !second.isReady && later.isAsynchronous)

@@ -39,7 +39,9 @@ func semaphoreParity() -> Bool {
 let parities: [(String, @Sendable () -> Bool)] = [
   ("NSLock", parity), ("NSCondition", conditionParity), ("NSConditionLock", conditionLockParity),
   ("Mutex", mutexParity), ("DispatchSemaphore", semaphoreParity),
-  ("pthread_rwlock_t", readWriteParity),
+  ("pthread_rwlock_t", readWriteParity), ("DispatchQueue", { parityOfQueues().isEmpty }),
+  ("DispatchGroup", { parityOfGroups().isEmpty }), ("mixtures", { parityOfMixtures().isEmpty }),
+  ("OperationQueue", { parityOfOperations().isEmpty }),
 ]
 
 func allParity() {

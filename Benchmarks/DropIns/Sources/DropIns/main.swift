@@ -129,6 +129,7 @@ for watched in [false, true] {
   compare(
     "two threads contending" + suffix, rounds: 41, median: true, { contended(raw) },
     { contended(ours) })
+  compareQueues(suffix)
   compare(
     "made and gone" + suffix, rounds: 5,
     { nanoseconds(count / 10) { for _ in 0..<count / 10 { _ = NSLock() } } },

@@ -1,0 +1,1 @@
+../SwapFixture/ParityDispatch.swift

@@ -1,0 +1,1 @@
+../SwapFixture/ParityMixed.swift

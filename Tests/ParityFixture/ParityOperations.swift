@@ -1,0 +1,1 @@
+../SwapFixture/ParityOperations.swift
