@@ -1,8 +1,5 @@
 #if !Detection
-  internal import CHangcheck
-  internal import Dispatch
   public import Foundation
-  public import Glibc
 
   /// A `pthread_rwlock_t` as an object: with the package's trait `Detection` off, nothing more.
   public final class InstrumentedReadWriteLock: @unchecked Sendable {
@@ -64,40 +61,6 @@
       return timespec(
         tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
     }
-  }
-
-  /// A `dispatch_once` as an object: with the package's trait `Detection` off, nothing more.
-  public final class InstrumentedOnce: @unchecked Sendable {
-    private let token: UnsafeMutablePointer<Int>
-
-    /// A once that has not run; neither its name nor where it was made is kept.
-    public init(name: String? = nil, fileID: StaticString = #fileID, line: UInt = #line) {
-      token = .allocate(capacity: 1)
-      token.initialize(to: 0)
-    }
-
-    deinit { token.deallocate() }
-
-    /// Whether the block has run to its end.
-    public var isDone: Bool {
-      hck_load64(UnsafeRawPointer(token).assumingMemoryBound(to: UInt64.self)) == UInt64.max
-    }
-
-    /// Runs `body` unless one has run, and waits for one that runs; equals `dispatch_once`.
-    public func callAsFunction(_ body: () -> Void) { run(body) }
-
-    /// Runs `body` unless one has run, and waits for one that runs; equals `dispatch_once`.
-    public func run(_ body: () -> Void) {
-      if isDone { return }
-      withoutActuallyEscaping(body) { body in
-        var body = body
-        withUnsafeMutablePointer(to: &body) { body in
-          dispatchOnce(token, body) { $0?.assumingMemoryBound(to: (() -> Void).self).pointee() }
-        }
-      }
-    }
-
-    func run(_ body: () -> Void, _ frame: UnsafeRawPointer) { run(body) }
   }
 
   /// The recursive lock of an object that is synchronized on.

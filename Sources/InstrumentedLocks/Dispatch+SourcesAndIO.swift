@@ -4,37 +4,51 @@
 
   extension DispatchSource {
     /// Equals `makeReadSource` with the original queue.
-    @_disfavoredOverload public class func makeReadSource(fileDescriptor: Int32, queue: InstrumentedQueue?) -> any DispatchSourceRead {
+    @_disfavoredOverload public class func makeReadSource(
+      fileDescriptor: Int32, queue: InstrumentedQueue?
+    ) -> any DispatchSourceRead {
       makeReadSource(fileDescriptor: fileDescriptor, queue: queue?.original)
     }
 
     /// Equals `makeWriteSource` with the original queue.
-    @_disfavoredOverload public class func makeWriteSource(fileDescriptor: Int32, queue: InstrumentedQueue?) -> any DispatchSourceWrite {
+    @_disfavoredOverload public class func makeWriteSource(
+      fileDescriptor: Int32, queue: InstrumentedQueue?
+    ) -> any DispatchSourceWrite {
       makeWriteSource(fileDescriptor: fileDescriptor, queue: queue?.original)
     }
 
     /// Equals `makeSignalSource` with the original queue.
-    @_disfavoredOverload public class func makeSignalSource(signal: Int32, queue: InstrumentedQueue?) -> any DispatchSourceSignal {
+    @_disfavoredOverload public class func makeSignalSource(
+      signal: Int32, queue: InstrumentedQueue?
+    ) -> any DispatchSourceSignal {
       makeSignalSource(signal: signal, queue: queue?.original)
     }
 
     /// Equals `makeTimerSource` with the original queue.
-    @_disfavoredOverload public class func makeTimerSource(flags: DispatchSource.TimerFlags = [], queue: InstrumentedQueue?) -> any DispatchSourceTimer {
+    @_disfavoredOverload public class func makeTimerSource(
+      flags: DispatchSource.TimerFlags = [], queue: InstrumentedQueue?
+    ) -> any DispatchSourceTimer {
       makeTimerSource(flags: flags, queue: queue?.original)
     }
 
     /// Equals `makeUserDataAddSource` with the original queue.
-    @_disfavoredOverload public class func makeUserDataAddSource(queue: InstrumentedQueue?) -> any DispatchSourceUserDataAdd {
+    @_disfavoredOverload public class func makeUserDataAddSource(queue: InstrumentedQueue?)
+      -> any DispatchSourceUserDataAdd
+    {
       makeUserDataAddSource(queue: queue?.original)
     }
 
     /// Equals `makeUserDataOrSource` with the original queue.
-    @_disfavoredOverload public class func makeUserDataOrSource(queue: InstrumentedQueue?) -> any DispatchSourceUserDataOr {
+    @_disfavoredOverload public class func makeUserDataOrSource(queue: InstrumentedQueue?)
+      -> any DispatchSourceUserDataOr
+    {
       makeUserDataOrSource(queue: queue?.original)
     }
 
     /// Equals `makeUserDataReplaceSource` with the original queue.
-    @_disfavoredOverload public class func makeUserDataReplaceSource(queue: InstrumentedQueue?) -> any DispatchSourceUserDataReplace {
+    @_disfavoredOverload public class func makeUserDataReplaceSource(queue: InstrumentedQueue?)
+      -> any DispatchSourceUserDataReplace
+    {
       makeUserDataReplaceSource(queue: queue?.original)
     }
   }

@@ -131,7 +131,8 @@
 
     /// Waits until everything is done, or gives up at a time of day; equals
     /// `DispatchGroup.wait(wallTimeout:)`.
-    @inline(never) public func wait(wallTimeout timeout: DispatchWallTime) -> DispatchTimeoutResult {
+    @inline(never) public func wait(wallTimeout timeout: DispatchWallTime) -> DispatchTimeoutResult
+    {
       let frame = hck_frame()
       guard let slot = recordingSlot(word) else { return original.wait(wallTimeout: timeout) }
       let isTimed = timeout != .distantFuture

@@ -40,7 +40,7 @@
     deinit {
       if let slot = hck_slot_of_thread() { while released(slot, word) {} }
       let (writer, readers) = state
-      if writer != 0 || readers != 0 {
+      if writer != 0 || readers != 0, hck_arena_get() != nil {
         raise(HCK_ALARM_DESTROY_HELD, word, other: UInt64(writer), hck_frame())
       }
       if name != nil { InProcess.name(UInt64(UInt(bitPattern: lock)), nil) }

@@ -34,7 +34,9 @@
         .load(fromByteOffset: 16, as: UnsafeRawPointer.self)
       isNamed = name != nil
       if let name { InProcess.name(UInt64(UInt(bitPattern: object)), name) }
-      if let slot = currentSlot() { tally(slot, word, HCK_CREATE, hck_frame()) }
+      if let slot = currentSlot() {
+        tallyCreation(slot, word, value: UInt64(max(0, value)), hck_frame())
+      }
     }
 
     /// What a reference to `init(value:)` means.

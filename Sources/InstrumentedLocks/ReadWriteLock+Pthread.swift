@@ -1,4 +1,5 @@
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 // pthread's functions for the drop-in, so that a module that calls them may be swapped as well. The
 // attributes are not looked at.
 public import Foundation

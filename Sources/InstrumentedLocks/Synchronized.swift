@@ -18,13 +18,13 @@ public func synchronized<R, E: Error>(
   guard let guarded = object() else {
     fatalError("synchronized(nil) { } would lock nothing: \(fileID):\(line)")
   }
-  let monitors = MonitorTable.shared
-  let monitor = monitors.enter(guarded, fileID, line)
-  monitor.lock(frame)
+  let address = UInt(bitPattern: Unmanaged.passUnretained(guarded).toOpaque())
+  let node = MonitorTable.shared.enter(address, fileID, line)
+  node.pointee.monitor.lock(frame)
   defer {
-    if object() !== guarded { monitor.identityChanged(frame) }
-    monitor.unlock(frame)
-    monitors.leave(guarded)
+    if object() !== guarded { node.pointee.monitor.identityChanged(frame) }
+    node.pointee.monitor.unlock(frame)
+    MonitorTable.shared.leave(node)
     extendLifetime(guarded)
   }
   return try body()

@@ -131,9 +131,11 @@ final class Arena {
       mutex: slot.pointee.wait_aux)
   }
 
-  /// The thread in a slot that waits without a time-out.
+  /// The thread in a slot that waits without a time-out, and not for a condition.
   func waitingThread(_ index: UInt32) -> KernelThreadID? {
-    guard let wait = wait(index), !wait.isTimed else { return nil }
+    guard let wait = wait(index), !wait.isTimed, wait.key.kind != HCK_CONDITION.rawValue else {
+      return nil
+    }
     return KernelThreadID(Int32(truncatingIfNeeded: pointer(index).pointee.tid))
   }
 

@@ -39,7 +39,8 @@ extension ConcurrencyMemory {
 
   /// All tasks that have not ended, searched for in everything that the process has allocated.
   ///
-  /// Costs 0.2 ms for each MB that the process uses, and a microsecond or two for each task.
+  /// Costs less than half a millisecond for each MB that the process uses, and some microseconds for
+  /// each task.
   func tasks(milliseconds: UInt64 = 1000, most: Int = 200_000) -> Tasks {
     pages.forget()
     let mappings = files.mappings()

@@ -62,6 +62,7 @@ final class DeadlockWatch {
   /// The same where nothing in the whole process can move.
   static let secondLookAtStandstill: UInt64 = 900_000_000
   static let surveyInterval: UInt64 = 300_000_000
+  static let longestRest: UInt64 = 2_000_000_000
   /// The same in a program that has been seen to hand mutexes over.
   static let secondLookWhereHandedOver: UInt64 = 10_000_000_000
 
@@ -225,13 +226,15 @@ final class DeadlockWatch {
   /// Whether nothing can move any more; and what those wait for whose waits no record shows, since
   /// their calls cannot be interposed (a static standard library).
   private func survey(now: UInt64) -> [ConfirmedDeadlock] {
-    guard now &- surveyedAt >= max(Self.surveyInterval, 50 &* surveyCost) else { return [] }
+    let rest = standstills.isEmpty ? min(50 &* surveyCost, Self.longestRest) : 0
+    guard now &- surveyedAt >= max(Self.surveyInterval, rest) else { return [] }
     surveyedAt = now
     let begun = hck_monotonic_ns()
     defer { surveyCost = hck_monotonic_ns() &- begun }
     let outside = runtime.outside()
     var canMove = false
     var hidden: [KernelThreadID: UInt64] = [:]
+    // A condition's wait may be one for an operation.
     let recorded = Set((0..<arena.slots).compactMap { arena.waitingThread($0) })
     for tid in files.threads() where !ignored.contains(tid) {
       let standing = outside.standing(tid)

@@ -86,6 +86,7 @@ struct LookBuilder {
         waits[index] = wait(of: index, standing)
         timesRun[threads[index].id] = files.timesRun(threads[index].tid)
       }
+      settleOperations(outside)
     }
     if depth == .memory { askOfSynchronousCalls() }
     settleOwners()
@@ -191,11 +192,15 @@ struct LookBuilder {
       Snapshot.Resource(
         id: ResourceID(index + 1), kind: ResourceKind(recorded: key.kind),
         isReentrant: isReentrant(key), thread: joined[key], isOpen: isOpen[key],
-        needsOne: [DerivedKind.pool, DerivedKind.taskGroup].contains(key.kind),
+        needsOne: Self.needsOne.contains(key.kind),
         wakers: wakers[key] ?? [])
     }
     return Snapshot(threads: seen, resources: described, hasOpenings: hasOpenings)
   }
+
+  private static let needsOne = [
+    DerivedKind.pool, DerivedKind.taskGroup, HCK_OPERATION_QUEUE.rawValue,
+  ]
 
   private func joinTarget(_ pthread: UInt64) -> ThreadID? {
     guard arena.tidOffset != 0, let tid = memory.word32(pthread &+ arena.tidOffset), tid != 0 else {

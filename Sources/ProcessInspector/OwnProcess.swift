@@ -13,6 +13,8 @@ package final class OwnProcess {
   private let memory: ProcessMemory
   private let capture = SignalCapture()
   private let observer: KernelThreadID
+  /// From when on a wait is told that no deadlock explains.
+  package var waitThreshold = Duration.seconds(10)
 
   /// nil while nothing has been recorded in this process.
   package init?() {
@@ -50,8 +52,11 @@ package final class OwnProcess {
     for alarm in unsettled { arena.settle(alarm) }
     let confirmed = watch.tick(now: now)
     unsettled = arena.takeAlarms() + lockUse.tick(now: now)
+    let long = confirmed.isEmpty ? watch.newLongWaits(now: now, threshold: waitThreshold) : []
     // All deadlocks of one tick come from the same look.
-    guard let look = confirmed.first?.look ?? (unsettled.isEmpty ? nil : watch.wholeLook(now: now))
+    guard
+      let look = confirmed.first?.look
+        ?? (unsettled.isEmpty && long.isEmpty ? nil : watch.wholeLook(now: now))
     else { return nil }
     let alive = look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid)
     let stacks = captureStacks(alive, look)
@@ -76,7 +81,10 @@ package final class OwnProcess {
     let deadlocks = confirmed.map(\.deadlock) + alarms.deadlocks.map(\.deadlock)
     report.findings =
       deadlocks.map { maker.finding(for: $0) } + alarms.misuses.map { misuses.finding(for: $0) }
+    report.findings += longWaits(in: long, look, report, assembler)
     guard !report.findings.isEmpty else { return nil }
+    let named = Set(report.findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
+    report.threads.removeAll { $0.kind ?? .thread != .thread && !named.contains($0.id) }
     var limits = assembler.limits + capture.limits
     let missing = alive.filter { stacks[$0] == nil }.count
     if missing > 0 && capture.limits.isEmpty {
@@ -88,6 +96,21 @@ package final class OwnProcess {
   }
   /// Told by the report that the last look returned.
   private var unsettled: [RecordedAlarm] = []
+
+  private func longWaits(
+    in slots: Set<UInt32>, _ look: Look, _ report: HangReport, _ assembler: ReportAssembler
+  ) -> [Finding] {
+    let waiting = look.threads.filter { seen in
+      seen.record.map { slots.contains($0.slot) } ?? false
+    }
+    let resources = waiting.compactMap { look.snapshot.threads[$0.id.rawValue - 1].wait?.resource }
+    let maker = LongWaitFinding(
+      threads: report.threads, resources: report.resources, process: report.process,
+      history: assembler.history(resources, look))
+    return waiting.compactMap { seen in
+      report.threads.first { $0.id == seen.id }.flatMap { maker.finding(for: $0) }
+    }
+  }
 
   /// Sleepers are left to sleep; all others are asked; who does not answer is known by where it
   /// waits.

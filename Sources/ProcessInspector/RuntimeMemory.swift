@@ -7,6 +7,8 @@ final class RuntimeMemory {
   private let memory: ProcessMemory
   private var foundDispatch: DispatchMemory?
   private var foundConcurrency: ConcurrencyMemory?
+  private var foundOperations: OperationMemory?
+  private var lookedForOperations: UInt64 = 0
   private var lookedForDispatch: UInt64 = 0
   private var lookedForConcurrency: UInt64 = 0
 
@@ -35,6 +37,13 @@ final class RuntimeMemory {
       foundConcurrency = ConcurrencyMemory(files: files, memory: memory)
     }
     return foundConcurrency
+  }
+
+  var operations: OperationMemory? {
+    if foundOperations == nil, isTime(&lookedForOperations) {
+      foundOperations = OperationMemory(files: files, memory: memory)
+    }
+    return foundOperations
   }
 
   /// What from outside could still act.

@@ -93,7 +93,9 @@ private func standStill(
       return
     }
     let now = hck_monotonic_ns() / 1_000_000
-    if hck_load32(&arena.pointee.clock) != clock || state == HCK_ALARM_TAKEN.rawValue {
+    if hck_load32(&arena.pointee.clock) != clock || state == HCK_ALARM_TAKEN.rawValue
+      || hck_load32(&arena.pointee.watched) == HCK_WATCH_BEGINS
+    {
       clock = hck_load32(&arena.pointee.clock)
       moved = now
     }

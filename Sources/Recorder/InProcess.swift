@@ -22,6 +22,17 @@
     /// Costs a load later on.
     public static func begin() { _ = begun }
 
+    /// Somebody is about to read alarms, and they wait for that, or reads them no more.
+    public static func setWatched(_ isWatched: Bool) {
+      begin()
+      guard !isLeftToAgent, let arena = hck_arena_get() else { return }
+      if !isWatched {
+        hck_store32(&arena.pointee.watched, 0)
+      } else if hck_load32(&arena.pointee.watched) == 0 {
+        hck_store32(&arena.pointee.watched, HCK_WATCH_BEGINS)
+      }
+    }
+
     private static let agentName: NameFunction? = {
       guard let name = dlsym(nil, "hck_agent_name"), let arena = dlsym(nil, "hck_agent_arena")
       else { return nil }

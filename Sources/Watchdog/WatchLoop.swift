@@ -47,6 +47,7 @@ final class WatchLoop: Sendable {
       var pause = Self.idle
       Self.apartFromForks {
         if process == nil { process = OwnProcess() }
+        process?.waitThreshold = configuration.waitThreshold
         let now = OwnProcess.now
         report = process?.tick(now: now)
         if process?.seesYoungWaits(now: now) == true { pause = Self.awake }

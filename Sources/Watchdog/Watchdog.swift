@@ -57,7 +57,10 @@ public final class Watchdog: Sendable {
       }
       let loop = WatchLoop(configuration)
       let error = loop.start()
-      if error == 0 { state = State(loop: loop, pid: getpid()) }
+      if error == 0 {
+        state = State(loop: loop, pid: getpid())
+        InProcess.setWatched(true)
+      }
       return error
     }
     if error != 0 {
@@ -71,6 +74,7 @@ public final class Watchdog: Sendable {
     state.withLock { state in
       state.loop?.stop()
       state.loop = nil
+      InProcess.setWatched(false)
     }
   }
 }

@@ -257,13 +257,14 @@ typedef struct hck_arena {
   // had locked by then.
   uint32_t inherited[HCK_INHERITED];
   uint64_t shared_tallies; // offset of the table, 0 while there is none
-  uint32_t watched;        // 1 while somebody reads alarms
+  uint32_t watched;        // 1 while somebody reads alarms, HCK_WATCH_BEGINS before the first time
   uint32_t alarms_raised;  // ever
   uint64_t told[64];       // what was alarmed about already: once for each kind and call site
   hck_alarm alarms[HCK_ALARMS];
 } hck_arena;
 
 #define HCK_FIRST_SLOT 8192
+#define HCK_WATCH_BEGINS 2u
 
 _Static_assert(sizeof(hck_arena) <= HCK_FIRST_SLOT, "slots begin behind it");
 _Static_assert(sizeof(hck_alarm) == 352, "a text and a second site share their room");

@@ -55,8 +55,9 @@ HCK_INLINE void hck_arena_set(hck_arena *_Nullable arena) {
 // The frame of the function that this is inlined into.
 HCK_INLINE void *_Nonnull hck_frame(void) { return __builtin_frame_address(0); }
 
-// An address in the code that this is expanded in, whichever function that becomes a part of.
-HCK_INLINE uint64_t hck_here(void) {
+// An address in the code that this is expanded in, whichever function and line that becomes a part
+// of.
+__attribute__((nodebug)) HCK_INLINE uint64_t hck_here(void) {
   uint64_t here;
 #if defined(__x86_64__)
   __asm__ volatile("leaq 0(%%rip), %0" : "=r"(here));

@@ -81,9 +81,11 @@ extension TextPage {
 
   private mutating func writeOtherHolds(_ thread: ThreadID, besides lock: ResourceID) {
     guard let all = names.threads[thread]?.holds else { return }
-    // On which queues it runs is no lock that it took, unless it said so by a sync.
-    let others = all.filter {
-      $0.resource != lock && (names.resources[$0.resource]?.kind != .queue || !$0.stack.isEmpty)
+    // Where it runs is no lock that it took, unless it said so by a synchronous call.
+    let others = all.filter { hold in
+      hold.resource != lock
+        && (names.resources[hold.resource].map { Self.isTaken($0.kind) } ?? true
+          || !hold.stack.isEmpty)
     }
     guard !others.isEmpty else { return }
     let most = options.verbose ? others.count : 3
@@ -91,6 +93,13 @@ extension TextPage {
       line("  also holds \(names.resource(hold.resource)), taken at \(place(hold.stack))")
     }
     if others.count > most { line("  and holds \(counted(others.count - most, "more lock"))") }
+  }
+
+  private static func isTaken(_ kind: ResourceKind) -> Bool {
+    switch kind {
+    case .queue, .task, .actor, .pool, .taskGroup, .group: false
+    default: true
+    }
   }
 
   /// Where a member takes the one and where it waits for the other, without names.
