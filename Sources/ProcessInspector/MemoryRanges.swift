@@ -6,7 +6,8 @@ struct MemoryRanges {
     var start: UInt64, end: UInt64
     var library: Library
   }
-  private var shared: [Range<UInt64>] = []
+  /// Mappings that are this process's own.
+  private var own: [Range<UInt64>] = []
   private var code: [Code] = []
   private var dispatchData: [Range<UInt64>] = []
   /// Code of the Swift runtime is mapped.
@@ -40,7 +41,7 @@ struct MemoryRanges {
         let at = flags.startIndex
         let path =
           fields.count == 6 ? fields[5].drop { $0 == 32 } : fields[0][..<fields[0].startIndex]
-        if flags[at + 3] == 115 { shared.append(start..<end) }
+        if flags[at + 3] == 112 { own.append(start..<end) }
         let library: Library
         if path.isEmpty {
           // The tail of a library's data is anonymous, and follows it.
@@ -62,10 +63,19 @@ struct MemoryRanges {
     return isKnown
   }
 
-  /// Whether other processes may have the memory there, too; so it is where nothing is known.
+  /// Whether other processes may have the memory there, too; so it is where nothing is known, as of
+  /// what was mapped after this was read.
   func mayBeShared(_ address: UInt64) -> Bool {
-    !isKnown || shared.contains { $0.contains(address) }
+    var low = 0
+    var high = own.count
+    while low < high {
+      let middle = (low + high) / 2
+      if own[middle].upperBound <= address { low = middle + 1 } else { high = middle }
+    }
+    return low == own.count || own[low].lowerBound > address
   }
+
+  var hasDispatch: Bool { !dispatchData.isEmpty }
 
   /// Whether an address lies in libdispatch, its code or its variables.
   func isDispatch(_ address: UInt64) -> Bool { dispatchData.contains { $0.contains(address) } }

@@ -10,7 +10,10 @@ extension OutsideWorld {
   /// Work on the global queues: libdispatch starts one more thread a second while all of them are
   /// blocked, until there are too many.
   func queuedWork(_ threads: Int) -> [String] {
-    guard let dispatch, threads < 255 else { return [] }
+    guard let dispatch else {
+      return ranges.hasDispatch || hasStaticSwift ? ["libdispatch's queues cannot be read"] : []
+    }
+    guard threads < 255 else { return [] }
     return dispatch.roots().filter(\.hasItems).map { "work is queued on \($0.label)" }
   }
 }

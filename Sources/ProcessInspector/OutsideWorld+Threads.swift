@@ -74,7 +74,7 @@ extension OutsideWorld {
     }
     return .blocked(
       futex: arguments[0],
-      isPrivateMemory: ranges.isKnown && !ranges.mayBeShared(arguments[0])
+      isPrivateMemory: !ranges.mayBeShared(arguments[0])
         && (command != FutexCall.requeuePI || !ranges.mayBeShared(arguments[4])))
   }
 

@@ -86,8 +86,8 @@ package final class OutsideWorld {
     survey(ignoring: exceptions, limit: limit).openings
   }
 
-  /// The first thread that can go on without another thread of this process, the likely ones first:
-  /// most processes that live have one, so that this ends soon.
+  /// The first of some threads that can go on without another thread of this process. Most processes
+  /// that live have one, so that this ends soon.
   package func firstThatCanMove(
     among threads: [KernelThreadID], ignoring exceptions: Exceptions = Exceptions()
   ) -> (KernelThreadID, ThreadStanding)? {
@@ -109,7 +109,12 @@ package final class OutsideWorld {
       survey.openings = ["its system calls cannot be read here"]
       return survey
     }
-    if add(signals(exceptions)) || add(posixTimers()) { return survey }
+    // Threads come first: what they set up before they stood still is then there to be seen. Where
+    // few openings are enough, the cheap ones are also asked before.
+    if limit != .max && signals(exceptions).count + posixTimers().count >= limit {
+      survey.openings = signals(exceptions) + posixTimers()
+      return survey
+    }
     let threads = files.threads()
     if threads.isEmpty && add(["its threads cannot be listed"]) { return survey }
     for tid in threads where !exceptions.threads.contains(tid) {
@@ -117,7 +122,11 @@ package final class OutsideWorld {
       survey.standings[tid] = standing
       if standing.canMove, add([words(tid, standing)]) { return survey }
     }
-    if add(machinery()) || add(queuedWork(threads.count)) { return survey }
+    if add(signals(exceptions)) || add(posixTimers()) || add(machinery())
+      || add(queuedWork(threads.count))
+    {
+      return survey
+    }
     _ = add(children(threads, exceptions))
     return survey
   }

@@ -14,8 +14,8 @@ import Testing
     var waiters: [KernelThreadID] = []
     var running: [KernelThreadID: [OperationState]] = [:]
 
-    init(_ mode: String) throws {
-      standing = try Standing(try Standing.program("operating.swift"), [mode])
+    init(_ mode: String, _ flags: [String] = []) throws {
+      standing = try Standing(try Standing.program("operating.swift", flags), [mode])
       #expect(standing.becomesClosed() == [])
       operations = try #require(
         OperationMemory(files: standing.files, memory: ProcessMemory(standing.files.pid)))
@@ -45,8 +45,10 @@ import Testing
 
   private let long = "an operation with a long name"
 
-  @Test func circleOfThree() throws {
-    let subject = try Subject("circle")
+  static let builds = [[], ["-Onone", "-g"], ["-static-stdlib"]]
+
+  @Test(arguments: builds) func circleOfThree(_ flags: [String]) throws {
+    let subject = try Subject("circle", flags)
     let waited = try #require(subject.main)
     let queue = try #require(waited.queue)
     #expect(waited.operation.name == "a")
@@ -77,8 +79,8 @@ import Testing
     #expect(waited.operation.queue != nil)
   }
 
-  @Test func boundedQueue() throws {
-    let subject = try Subject("bounded")
+  @Test(arguments: builds) func boundedQueue(_ flags: [String]) throws {
+    let subject = try Subject("bounded", flags)
     let waited = try #require(subject.main)
     #expect(waited.operation.isExecuting)
     #expect(

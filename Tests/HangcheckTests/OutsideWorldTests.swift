@@ -14,6 +14,7 @@ import Testing
     arguments: [
       "mutex", "condition", "distant", "semaphore", "rwlock", "barrier", "join", "exited",
       "inherits", "descriptors", "zombie", "many",
+      "crowd",
     ])
   func closed(_ mode: String) throws {
     let subject = try Standing(try Standing.program("standing.c"), [mode])
@@ -97,6 +98,12 @@ import Testing
       #expect(subject.becomesClosed() == [])
       #expect(subject.dispatch?.isMainQueueUnbound == (mode == "main-queue"), "\(mode)")
     }
+  }
+
+  @Test func withoutLibdispatchsMemoryItIsOpen() throws {
+    let subject = try Standing(try Standing.program("standing.swift"), ["semaphore"])
+    #expect(subject.becomesClosed() == [])
+    #expect(subject.openings(timers: Self.noTimers) == ["libdispatch's queues cannot be read"])
   }
 
   @Test func wordsSayWhat() throws {
