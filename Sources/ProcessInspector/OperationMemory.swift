@@ -139,7 +139,7 @@ final class OperationMemory {
       let isMain = fields["__mainQ"], let name = fields["__name"], copy.byte(isSuspended) < 2,
       copy.byte(isMain) < 2, let operations = list(from: copy.word(first))
     else { return nil }
-    let below = ["__dispatch_queue", "__backingQueue"].lazy
+    let below = ["__dispatch_queue", "__backingQueue"]
       .compactMap { fields[$0] }.map { copy.word($0) }.first { $0 != 0 }
     return OperationQueueState(
       address: address, className: own.fullName,

@@ -222,7 +222,7 @@ func tokenLock() {
 
 /// The making joins a thread that needs what is made.
 enum Fonts {
-  static let names: [String] = {  // HOLDS(main)
+  static let names: [String] = {  // HOLDS(join:main)
     var thread = pthread_t()
     pthread_create(
       &thread, nil,
