@@ -1,5 +1,6 @@
 // The original's overloads are what they are.
 // swift-format-ignore-file: AmbiguousTrailingClosureOverload
+
 #if Detection
   internal import CHangcheck
   public import Dispatch

@@ -44,7 +44,8 @@ struct ReportAssembler {
   func threads(
     _ look: Look, stacks: [KernelThreadID: CapturedThread]
   ) -> [Thread] {
-    look.snapshot.threads.map { seen in
+    let wanted = Set(look.snapshot.threads.compactMap(\.wait?.resource))
+    return look.snapshot.threads.map { seen in
       let kernel = look.thread(seen.id)
       if seen.kind != .thread { return pendingWork(seen, kernel) }
       var live: Unwound?
@@ -52,11 +53,11 @@ struct ReportAssembler {
         live = unwinder?.unwind(captured.registers, stack: [captured.stack])
       }
       let stack = live.map { symbolizer.frames(for: $0.frames) } ?? []
-      let holds = zip(seen.holds, kernel.holds).map { hold, recorded in
-        let site = recorded.site
+      let holds = zip(seen.holds, kernel.holds).compactMap { hold, recorded -> Thread.Hold? in
+        guard recorded.site != nil || isOfInterest(hold.resource, wanted, look) else { return nil }
         return Thread.Hold(
           resource: hold.resource, mode: hold.mode, seconds: hold.seconds,
-          stack: acquisition(site, live: live?.frames ?? []))
+          stack: acquisition(recorded.site, live: live?.frames ?? []))
       }
       let wait = seen.wait.map {
         Thread.Wait(resource: $0.resource, mode: $0.mode, seconds: $0.seconds, stack: stack)
@@ -68,6 +69,26 @@ struct ReportAssembler {
           ? .idle : wait != nil ? .blocked : state(kernel.tid, stacks[kernel.tid]),
         waitsFor: wait,
         holds: holds, stack: stack)
+    }
+  }
+
+  /// Whether a thread is listed with it although nobody waits for it.
+  private func isShown(_ resource: ResourceID, _ look: Look) -> Bool {
+    isOfInterest(resource, [], look)
+      || zip(look.snapshot.threads, look.threads).contains { seen, kernel in
+        zip(seen.holds, kernel.holds).contains { $0.resource == resource && $1.site != nil }
+      }
+  }
+
+  /// Where a thread runs is worth telling when somebody waits for that: the main thread always runs
+  /// on the main queue.
+  private func isOfInterest(
+    _ resource: ResourceID, _ wanted: Set<ResourceID>, _ look: Look
+  ) -> Bool {
+    switch ResourceKind(recorded: look.resource(resource).kind) {
+    case .queue, .pool, .task, .taskGroup, .actor, .group, .operation, .operationQueue:
+      wanted.contains(resource)
+    default: true
     }
   }
 
@@ -97,7 +118,7 @@ struct ReportAssembler {
         thread.id == described.thread || thread.holds.contains { $0.resource == described.id }
       }
       let waiters = look.snapshot.threads.filter { $0.wait?.resource == described.id }
-      if owners.isEmpty && waiters.isEmpty { return nil }
+      if waiters.isEmpty && (owners.isEmpty || !isShown(described.id, look)) { return nil }
       return Resource(
         id: described.id, kind: described.kind, name: name(key) ?? look.names[key],
         address: Address(key.address), owners: owners.map(\.id), waiters: waiters.map(\.id),
