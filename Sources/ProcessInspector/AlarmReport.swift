@@ -296,6 +296,7 @@ extension Misuse.Rule {
     case HCK_ALARM_WRITE_TWICE.rawValue: self = .writeTwice
     case HCK_ALARM_GROUP_OVERLEFT.rawValue: self = .groupOverleft
     case HCK_ALARM_GROUP_ABANDONED.rawValue: self = .groupAbandoned
+    case RecordedAlarm.groupNeverLeft: self = .groupNeverLeft
     case HCK_ALARM_SEMAPHORE_LOW.rawValue: self = .semaphoreLow
     case HCK_ALARM_SEMAPHORE_HIGH.rawValue: self = .semaphoreHigh
     case HCK_ALARM_OVERRESUMED.rawValue: self = .overresumed

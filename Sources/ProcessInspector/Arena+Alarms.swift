@@ -19,6 +19,9 @@ struct RecordedAlarm {
   /// Of the thread when it said it.
   var name: String
   var text: String
+
+  /// A kind that no agent raises: a group that has asked for a notification and can never be left.
+  static let groupNeverLeft: UInt32 = 1000
 }
 
 extension Arena {

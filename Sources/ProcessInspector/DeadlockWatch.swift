@@ -268,7 +268,58 @@ final class DeadlockWatch {
       standstills = [:]
       return []
     }
-    return confirm(look, &standstills, now: now)
+    let confirmed = confirm(look, &standstills, now: now)
+    noteGroups(confirmed.isEmpty && standstills.isEmpty ? look : nil, now: now)
+    return confirmed
+  }
+
+  /// Groups that ask to be told of their end, in a process where nothing can act any more.
+  private var groupsSince: [UInt64: UInt64] = [:]
+  private var toldGroups: Set<UInt64> = []
+  private(set) var neverLeft: [RecordedAlarm] = []
+
+  /// What `neverLeft` has been told.
+  func takeNeverLeft() -> [RecordedAlarm] {
+    defer { neverLeft = [] }
+    return neverLeft
+  }
+
+  private func noteGroups(_ look: Look?, now: UInt64) {
+    var current: [UInt64: UInt64] = [:]
+    defer { groupsSince = current }
+    guard let look, let dispatch = runtime.dispatch else { return }
+    let queued = Set(look.threads.flatMap(\.holds).map(\.key))
+    for tally in arena.allTallies()
+    where tally.operation == .notify && tally.key.kind == HCK_GROUP.rawValue
+      && !queued.contains(tally.key) && !toldGroups.contains(tally.key.address)
+    {
+      let address = tally.key.address
+      guard let group = dispatch.group(address), group.count > 0, group.hasNotify else { continue }
+      let since = groupsSince[address] ?? now
+      current[address] = since
+      guard now &- since >= Self.secondLookAtStandstill, toldGroups.insert(address).inserted else {
+        continue
+      }
+      neverLeft.append(
+        RecordedAlarm(
+          record: nil, kind: RecordedAlarm.groupNeverLeft, key: tally.key, isShared: false,
+          other: UInt64(group.count), tid: tally.tid ?? KernelThreadID(files.pid.rawValue),
+          waits: false, slot: nil, site: tally.site, otherSite: nil, name: tally.threadName ?? "",
+          text: ""))
+    }
+  }
+
+  /// The program ends while a group is waited for: whether nothing alive could leave it, but for the
+  /// thread that ends the program.
+  func confirmsAtExit(_ alarm: RecordedAlarm, now: UInt64) -> Bool {
+    guard alarm.key.kind == HCK_GROUP.rawValue else { return false }
+    var builder = builder(now: now)
+    builder.ignored.insert(alarm.tid)
+    let look = builder.look(slots: nil, depth: .whole)
+    guard !look.snapshot.hasOpenings else { return false }
+    return WaitForGraph(look.snapshot).deadlocks().contains { deadlock in
+      deadlock.edges.contains { look.resource($0.resource) == alarm.key }
+    }
   }
 
   // MARK: - Long waits

@@ -38,6 +38,15 @@ extension DispatchMemory {
     return (result, nil)
   }
 
+  /// Whether a thread runs an item of a queue at this moment. The first thread is on the main queue
+  /// from its start, without running any.
+  func runsItem(pthread: UInt64, isMain: Bool) -> Bool {
+    guard let data = threadData(pthread), data.word32(0) != 0, data.word(8) != 0 else {
+      return false
+    }
+    return !isMain || data.word(16) != 0
+  }
+
   /// libdispatch's thread-local block of a thread: its id, the queue, the frame.
   private func threadData(_ pthread: UInt64) -> RemoteBytes? {
     // The thread's vector of thread-local blocks: 16 bytes each, the first holds its length.

@@ -151,14 +151,51 @@ extension LookBuilder {
           isOpen[key] = true
           continue
         }
-        let queued = holds.joined().count { $0.key == key }
         values[key] = group.count
-        isOpen[key] = group.count > queued
         if group.count == 0 { waits[index] = nil }
+        guard isOpen[key] == nil else { continue }
+        let queued = holds.joined().count { $0.key == key }
+        isOpen[key] = group.count > queued
+        if queued == 0 { addMembers(of: key, group.count, dispatch) }
       case HCK_SEMAPHORE.rawValue: values[key] = dispatch.semaphore(key.address)?.value
       case HCK_WORK_ITEM.rawValue: isOpen[key] = !holds.joined().contains { $0.key == key }
       default: break
       }
+    }
+  }
+}
+
+extension LookBuilder {
+  /// Where all who entered a group are blocks that were given to it (`async(group:)`), only threads
+  /// that run some queue's work can leave it: one of them is enough.
+  ///
+  /// Who runs which block is not known. A block that no such thread runs is queued elsewhere, and may
+  /// run yet.
+  private mutating func addMembers(
+    of key: ResourceKey, _ count: Int, _ dispatch: DispatchMemory
+  ) {
+    var byBlocks = 0
+    for tally in arena.tallies(of: key) {
+      switch tally.operation {
+      case .takeByBlock: byBlocks += Int(clamping: tally.count)
+      case .giveByBlock: byBlocks -= Int(clamping: tally.count)
+      case .take, .give, .notify, .create: break
+      }
+      if tally.mayIncludeEarlier { return }
+    }
+    guard count > 0, byBlocks == count else { return }
+    let members = threads.indices.filter { index in
+      guard threads[index].kind == .thread, threads[index].isAlive, !threads[index].isIdle,
+        let pthread = threads[index].record?.pthread
+      else { return false }
+      return dispatch.runsItem(
+        pthread: pthread, isMain: threads[index].tid.rawValue == files.pid.rawValue)
+    }
+    guard members.count >= count else { return }
+    isOpen[key] = false
+    needsOne.insert(key)
+    for member in members {
+      holds[member].append(RecordedHold(key: key, isShared: false, since: 0, site: nil))
     }
   }
 }

@@ -28,6 +28,8 @@ struct LookBuilder {
   private var resources: [ResourceKey] = []
   /// What others than the holders may have to give: see `Snapshot.Resource.isOpen`.
   var isOpen: [ResourceKey: Bool] = [:]
+  /// See `Snapshot.Resource.needsOne`, beside what does so by its kind.
+  var needsOne: Set<ResourceKey> = []
   var wakers: [ResourceKey: [ThreadID]] = [:]
   var names: [ResourceKey: String] = [:]
   var values: [ResourceKey: Int] = [:]
@@ -192,7 +194,7 @@ struct LookBuilder {
       Snapshot.Resource(
         id: ResourceID(index + 1), kind: ResourceKind(recorded: key.kind),
         isReentrant: isReentrant(key), thread: joined[key], isOpen: isOpen[key],
-        needsOne: Self.needsOne.contains(key.kind),
+        needsOne: Self.needsOne.contains(key.kind) || needsOne.contains(key),
         wakers: wakers[key] ?? [])
     }
     return Snapshot(threads: seen, resources: described, hasOpenings: hasOpenings)

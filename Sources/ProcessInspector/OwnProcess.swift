@@ -51,7 +51,7 @@ package final class OwnProcess {
     arena.setClock(milliseconds: UInt32(truncatingIfNeeded: now / 1_000_000))
     for alarm in unsettled { arena.settle(alarm) }
     let confirmed = watch.tick(now: now)
-    unsettled = arena.takeAlarms() + lockUse.tick(now: now)
+    unsettled = arena.takeAlarms() + lockUse.tick(now: now) + watch.takeNeverLeft()
     let long = confirmed.isEmpty ? watch.newLongWaits(now: now, threshold: waitThreshold) : []
     // All deadlocks of one tick come from the same look.
     guard

@@ -7,7 +7,8 @@ extension RunProcess {
   /// `settleAlarms`.
   func alarmed(now: UInt64) -> (report: AlarmReport, picture: Picture, look: Look)? {
     let alive = isAlive
-    let alarms = arena.takeAlarms() + (alive ? lockUse.tick(now: now) : [])
+    let alarms =
+      arena.takeAlarms() + (alive ? lockUse.tick(now: now) + watch.takeNeverLeft() : [])
     unsettled += alarms
     let isExit = { (alarm: RecordedAlarm) in alarm.kind == HCK_ALARM_AT_EXIT.rawValue }
     // Without a judge what is outstanding at the end is no fault.

@@ -49,6 +49,9 @@ package final class RunSession: RunWatch {
     if error == 0, let pid = peers[connection] {
       let isRoot = pid.rawValue == setup.pid
       if let process = RunProcess(pid: pid, descriptor: descriptor, isRoot: isRoot) {
+        process.confirmsAtExit = { [watch = process.watch] alarm, _ in
+          watch.confirmsAtExit(alarm, now: hck_monotonic_ns())
+        }
         processes[pid] = process
         if isRoot { rootWasSeen = true }
         _ = process.tick(now: hck_monotonic_ns())

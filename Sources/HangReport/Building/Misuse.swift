@@ -6,7 +6,7 @@ public struct Misuse: Sendable {
   public enum Rule: Sendable, CaseIterable {
     case foreignUnlock, unlockOfUnlocked, destroyHeld, initHeld, freedHeld, exitHeld, writeTwice
     case forkedHeld, identityChanged
-    case groupOverleft, groupAbandoned
+    case groupOverleft, groupAbandoned, groupNeverLeft
     case semaphoreLow, semaphoreHigh
     case overresumed, releasedSuspended, waitedTwice, barrierOnGlobal, targetCycle
     case conditionWithoutMutex, conditionTwoMutexes
@@ -78,7 +78,7 @@ extension Misuse.Rule {
     case .foreignUnlock, .unlockOfUnlocked, .destroyHeld, .initHeld, .freedHeld, .exitHeld,
       .writeTwice, .forkedHeld, .identityChanged:
       .lockMisuse
-    case .groupOverleft, .groupAbandoned: .unbalancedGroup
+    case .groupOverleft, .groupAbandoned, .groupNeverLeft: .unbalancedGroup
     case .semaphoreLow, .semaphoreHigh: .semaphoreMisuse
     case .overresumed, .releasedSuspended, .waitedTwice, .barrierOnGlobal, .targetCycle:
       .queueMisuse

@@ -32,6 +32,9 @@ struct MisuseWords {
     case .groupOverleft: "\(who) leaves \(what) more often than it was entered"
     case .groupAbandoned:
       "\(who) gives up \(what) with \(number(misuse.count, "enter")) that nothing can leave any more"
+    case .groupNeverLeft:
+      "\(what) has \(number(misuse.count, "enter")) outstanding that nothing alive can leave, so the"
+        + " notification that \(who) asked for never comes"
     case .semaphoreLow:
       "\(who) destroys \(what) \(below(misuse.count)) its first value, while it is still in use"
     case .semaphoreHigh:
@@ -76,6 +79,7 @@ struct MisuseWords {
     case .identityChanged: "\(who) left the section over \(what) here"
     case .groupOverleft: "\(who) left \(what) once too often here"
     case .groupAbandoned: "\(who) gave up \(what) here"
+    case .groupNeverLeft: "\(who) asked to be notified by \(what) here"
     case .semaphoreLow: "\(who) destroyed \(what) below its first value here"
     case .semaphoreHigh: "\(who) signalled \(what) above its first value here"
     case .overresumed: "\(who) resumed \(what) once too often here"

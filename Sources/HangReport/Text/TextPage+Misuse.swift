@@ -67,7 +67,7 @@ extension TextPage {
         "Pair each leave with one enter; \(here) runs once more than that.",
         "A callback that may come twice must leave the first time only; async(group:) pairs them.",
       ]
-    case .groupAbandoned, .unbalancedAtExit:
+    case .groupAbandoned, .groupNeverLeft, .unbalancedAtExit:
       guard finding.kind == .unbalancedGroup else {
         return ["Signal once for every wait, on each way out, for example with defer."]
       }
