@@ -115,7 +115,9 @@ extension Arena {
     let name = withUnsafeBytes(of: &record.pointee.name) {
       String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
     }
-    let place = withUnsafeMutablePointer(to: &record.pointee.site) { site($0) }
+    var place = withUnsafeMutablePointer(to: &record.pointee.site) { self.site($0) }
+    let more = Int(min(record.pointee.more_words, UInt64(HCK_TALLY_WORDS))) * 8
+    withUnsafeBytes(of: &record.pointee.more) { place?.window += $0.prefix(more) }
     let tally = RecordedTally(
       key: key, operation: operation,
       tid: tid == 0 ? nil : KernelThreadID(Int32(truncatingIfNeeded: tid)),

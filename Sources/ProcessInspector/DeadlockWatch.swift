@@ -322,6 +322,13 @@ final class DeadlockWatch {
     }
   }
 
+  /// What could still set the process in motion, in words.
+  func openings(limit: Int) -> [String] {
+    var exceptions = OutsideWorld.Exceptions()
+    exceptions.threads = ignored
+    return Array(runtime.outside().openings(ignoring: exceptions, limit: limit).prefix(limit))
+  }
+
   // MARK: - Long waits
 
   private var toldLong: Set<WaitIdentity> = []

@@ -35,8 +35,10 @@ extension OutsideWorld {
     if let wake = watched.first(where: { $0.data == 1 }), count(of: wake.descriptor) != 0 {
       return .running
     }
-    let armed = watched.compactMap { isTimer($0.data) ? timer($0.descriptor) : nil }
-    guard armed.count == watched.count(where: { isTimer($0.data) }) else {
+    // Nobody reads a timer that has fired; it is watched again when it is set again.
+    let clocks = watched.filter { isTimer($0.data) && $0.isArmed }
+    let armed = clocks.compactMap { timer($0.descriptor) }
+    guard armed.count == clocks.count else {
       return .outside("a timer of libdispatch cannot be read")
     }
     if armed.contains(where: \.hasExpired) { return .outside("a timer is due") }

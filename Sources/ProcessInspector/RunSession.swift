@@ -250,19 +250,30 @@ package final class RunSession: RunWatch {
     var isNew = false
     for pid in processes.keys.sorted() {
       guard let process = processes[pid], process.isAlive else { continue }
+      if hasPicture && !process.isRoot { continue }
       let look = process.wholeLook(now: now)
-      if !hasPicture && process.isRoot {
-        let picture = adopt(process.picture(of: look), of: process).picture
-        report.threads = picture.threads
-        report.resources = picture.resources
-        for limit in picture.limits { addLimit(limit) }
-        hasPicture = true
-        isNew = true
-        report.findings += longWaits(picture)
-        nameProgram(of: process)
+      let picture = process.picture(of: look, waitsOf: look.snapshot.threads.map(\.id))
+      let findings = untold(longWaits(picture), picture)
+      if hasPicture && findings.isEmpty { continue }
+      isNew = true
+      add(findings, picture, of: process)
+      let openings = process.watch.openings(limit: 4)
+      if !findings.isEmpty, !openings.isEmpty {
+        addLimit(
+          "no certain deadlock, since something might still act: "
+            + openings.joined(separator: "; "))
       }
     }
     return isNew ? .report(report, mainThreadIsStuck: false) : nil
+  }
+
+  /// Those about threads that no finding names yet.
+  private func untold(_ findings: [Finding], _ picture: RunProcess.Picture) -> [Finding] {
+    let told = Set(report.findings.flatMap(\.threads))
+    let tids = Set(report.threads.filter { told.contains($0.id) }.map(\.tid))
+    return findings.filter { finding in
+      !picture.threads.contains { finding.threads.contains($0.id) && tids.contains($0.tid) }
+    }
   }
 
   /// The waits that have become long since the last look, each told once.
@@ -276,11 +287,7 @@ package final class RunSession: RunWatch {
     }.map(\.id)
     guard !ids.isEmpty else { return nil }
     let picture = process.picture(of: look, waitsOf: ids)
-    let told = Set(report.findings.flatMap(\.threads))
-    let findings = longWaits(picture, of: ids).filter { finding in
-      let tids = picture.threads.filter { finding.threads.contains($0.id) }.map(\.tid)
-      return !report.threads.contains { told.contains($0.id) && tids.contains($0.tid) }
-    }
+    let findings = untold(longWaits(picture, of: ids), picture)
     guard !findings.isEmpty else { return nil }
     add(findings, picture, of: process)
     return .report(report, mainThreadIsStuck: false)

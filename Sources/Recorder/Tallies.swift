@@ -146,6 +146,7 @@ private func fillTally(
   record.pointee.operation = operation.rawValue
   record.pointee.tid = slot.pointee.tid
   withUnsafeMutablePointer(to: &record.pointee.site) { hck_site(slot, $0, frame) }
+  hck_more_site(slot, record, frame)
   record.pointee.first = record.pointee.site.since
   record.pointee.last = record.pointee.site.since
   hck_tally_name(record)[0] = 0

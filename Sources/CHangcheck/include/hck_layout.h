@@ -71,6 +71,7 @@ enum hck_operation {
   HCK_TAKE_BY_BLOCK = 5, // dispatch_group_async: entered here, left when the block has run
   HCK_GIVE_BY_BLOCK = 6, // left by libdispatch, after such a block
 };
+#define HCK_TALLY_WORDS 24
 typedef struct hck_tally {
   uint64_t resource; // resource word without flags; 0 free
   uint64_t key;      // of resource, operation and call site; 0 in a free one
@@ -80,6 +81,9 @@ typedef struct hck_tally {
   uint32_t first, last; // arena clock
   hck_entry site;       // its `resource` is not used
   char name[16];        // of a thread that has ended
+  // What lay on the stack above the site's window: wrappers of the libraries keep no frame pointers.
+  uint64_t more_words;
+  uint64_t more[HCK_TALLY_WORDS];
 } hck_tally;
 // Of one thread; in a chunk of their own, made at the first use.
 #define HCK_TALLIES 16

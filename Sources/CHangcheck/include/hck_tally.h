@@ -5,8 +5,20 @@
 
 #include "hck_thread.h"
 
-
-
+// Keeps more of the stack than a site's window does: this is not on a hot path.
+HCK_INLINE void hck_more_site(
+  const hck_slot *_Nonnull slot, hck_tally *_Nonnull record, const void *_Nonnull frame) {
+  uint64_t at = (uint64_t)frame;
+  uint64_t end = at >= slot->stack_low && at < slot->stack_high ? slot->stack_high : (at | 4095) + 1;
+  uint64_t words = 0;
+  at += HCK_WINDOW_BYTES;
+  if (record->site.length == HCK_WINDOW_BYTES) {
+    for (; words < HCK_TALLY_WORDS && at + 8 <= end; words++, at += 8) {
+      record->more[words] = *(const uint64_t *)at;
+    }
+  }
+  record->more_words = words;
+}
 
 // One number for resource, operation and call site. The call site is the return address and, where
 // the frame pointer leads to a frame on this thread's stack, the return address there: wrappers are
@@ -69,7 +81,7 @@ HCK_INLINE uint32_t hck_shared_tally_start(uint64_t word) {
 }
 HCK_INLINE void hck_add64(uint64_t *_Nonnull p, uint64_t n) { __atomic_fetch_add(p, n, __ATOMIC_RELAXED); }
 
-_Static_assert(__builtin_offsetof(hck_tallies, records) + sizeof(hck_tally) * HCK_TALLIES < 4096, "hints are short");
+_Static_assert(__builtin_offsetof(hck_tallies, records) + sizeof(hck_tally) * HCK_TALLIES < 65536, "hints are short");
 _Static_assert((HCK_SHARED_TALLIES & (HCK_SHARED_TALLIES - 1)) == 0, "indices are masked");
 
 #endif
