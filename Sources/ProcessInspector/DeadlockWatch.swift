@@ -343,20 +343,34 @@ final class DeadlockWatch {
     let long = firstSeen.filter { now &- $0.value >= least }.map(\.key)
     toldLong.formIntersection(long)
     var result: Set<UInt32> = []
-    for identity in long where !toldLong.contains(identity) && isHeld(identity.wait.key) {
+    for identity in long where !toldLong.contains(identity) && isHeld(identity) {
       toldLong.insert(identity)
       result.insert(identity.slot)
     }
     return result
   }
 
-  private func isHeld(_ key: ResourceKey) -> Bool {
+  private func isHeld(_ identity: WaitIdentity) -> Bool {
+    let key = identity.wait.key
     switch key.kind {
     case HCK_MUTEX.rawValue, HCK_RWLOCK.rawValue, HCK_QUEUE.rawValue, HCK_ONCE.rawValue,
       HCK_FUTEX_LOCK.rawValue, HCK_OPERATION.rawValue, HCK_WORK_ITEM.rawValue:
-      true
-    case HCK_SEMAPHORE.rawValue: (runtime.dispatch?.semaphore(key.address)?.original ?? 0) > 0
-    default: false
+      return true
+    case HCK_SEMAPHORE.rawValue, HCK_GROUP.rawValue:
+      if let semaphore = runtime.dispatch?.semaphore(key.address), semaphore.original > 0 {
+        return true
+      }
+      return holdsUpQueue(identity.slot)
+    default: return false
+    }
+  }
+
+  /// Whether others' work is queued behind what the thread runs.
+  private func holdsUpQueue(_ slot: UInt32) -> Bool {
+    guard let dispatch = runtime.dispatch, let thread = arena.thread(slot), thread.pthread != 0
+    else { return false }
+    return dispatch.queuesOfThread(pthread: thread.pthread).compactMap(dispatch.queue).contains {
+      $0.isSerial && $0.hasItems && !$0.isRoot && (!$0.isMain || $0.owner == thread.tid)
     }
   }
 

@@ -12,6 +12,7 @@ extension LookBuilder {
     guard outside.openings(ignoring: exceptions, limit: 1).isEmpty, !workIsReady() else { return }
     hasOpenings = false
     addTasks()
+    addQueuedOperations()
     addWakers()
   }
 

@@ -34,6 +34,20 @@ extension LookBuilder {
     }
   }
 
+  /// Operations that nobody waits for, in a process where nothing moves: they may be what was to
+  /// move.
+  mutating func addQueuedOperations() {
+    guard let operations = runtime.operations else { return }
+    var seen = Set(threads.filter { $0.kind == .operation }.map(\.subject))
+    var wanted = operations.queues(files: files).filter { !$0.isSuspended }.flatMap(\.operations)
+    while let address = wanted.popLast() {
+      guard seen.count < 1000, seen.insert(address).inserted,
+        let operation = operations.operation(address), operation.unfinishedDependencies > 0
+      else { continue }
+      wanted += add(operation, [:], operations)
+    }
+  }
+
   /// The threads that are inside of operations' bodies.
   private func runningOperations(
     _ operations: OperationMemory, _ outside: OutsideWorld

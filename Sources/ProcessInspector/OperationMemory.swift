@@ -1,3 +1,4 @@
+internal import CHangcheck
 internal import HangReport
 
 /// An Operation as it was at one moment.
@@ -66,6 +67,8 @@ final class OperationMemory {
   let memory: ProcessMemory
   /// Where a thread returns to that is in these functions.
   let code: [String: Range<UInt64>]
+  /// The class of an OperationQueue that is no subclass.
+  private let queueType: UInt64?
   private let images: ImageMap
   private static let conditionBytes: UInt64 = 48
   private static let stackBytes = 8192
@@ -80,26 +83,43 @@ final class OperationMemory {
     let executable = files.executable()
     // With a static standard library they are in the executable.
     var code: [String: Range<UInt64>] = [:]
+    var type: UInt64?
     for mapping in images.mappings
     where code.isEmpty && mapping.isExecutable
       && (mapping.path == executable || mapping.path.contains("/libFoundation.so"))
     {
       guard let image = images.image(at: mapping.start), let bias = images.loadBias(of: image),
-        let found = ImageSymbols(Self.functions, in: image, of: images)
+        let found = ImageSymbols(Self.functions.union([Self.type]), in: image, of: images)
       else { continue }
-      for (name, symbol) in found.symbols where symbol.size > 1 {
+      type = found.symbols[Self.type].map { bias &+ $0.value }
+      for (name, symbol) in found.symbols where symbol.size > 1 && name != Self.type {
         let start = bias &+ symbol.value
         code[name] = (start + 1)..<(start &+ symbol.size)
       }
     }
     guard !code.isEmpty else { return nil }
     self.code = code
+    queueType = type
   }
+
+  private static let type = "$s10Foundation14OperationQueueCN"
 
   static let waitForAll = "$s10Foundation14OperationQueueC33waitUntilAllOperationsAreFinishedyyF"
   static let schedule = "$s10Foundation14OperationQueueC9_scheduleyyAA0B0CF"
   static let start = "$s10Foundation9OperationC5startyyF"
   private static let functions: Set = [waitForAll, schedule, start]
+
+  /// The queues in the process's memory. A search through all of it: for where nothing moves.
+  func queues(files: ProcessFiles, milliseconds: UInt64 = 300) -> [OperationQueueState] {
+    guard let type = queueType else { return [] }
+    let space = WritableMemory(files: files, memory: memory, mappings: files.mappings())
+    var found: [OperationQueueState] = []
+    _ = space.search(for: type, or: type, deadline: hck_monotonic_ns() + milliseconds * 1_000_000) {
+      address, _ in
+      if found.count < 1000, let queue = queue(address) { found.append(queue) }
+    }
+    return found
+  }
 
   /// The operation at an address; nil where there is none.
   func operation(_ address: UInt64) -> OperationState? {

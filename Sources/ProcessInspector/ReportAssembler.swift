@@ -72,6 +72,21 @@ struct ReportAssembler {
     }
   }
 
+  /// Where a function begins; the first instructions often have no line of their own.
+  private func beginning(of function: UInt64) -> [Frame] {
+    func frames(_ offset: UInt64) -> [Frame] {
+      symbolizer.frames(for: [RawFrame(pc: function &+ offset, cfa: 0, isExact: true)])
+    }
+    let first = frames(0)
+    guard first.last.map({ ($0.line ?? 0) == 0 && $0.file != nil }) ?? false else { return first }
+    for offset in stride(from: UInt64(4), to: 64, by: 4) {
+      let next = frames(offset)
+      if next.last?.symbol != first.last?.symbol { break }
+      if let line = next.last?.line, line > 0 { return next }
+    }
+    return first
+  }
+
   /// Whether a thread is listed with it although nobody waits for it.
   private func isShown(_ resource: ResourceID, _ look: Look) -> Bool {
     isOfInterest(resource, [], look)
@@ -97,8 +112,7 @@ struct ReportAssembler {
     let stack =
       seen.kind == .task
       ? ConcurrencyMemory.named(kernel.code, symbolizer)
-      // A function's own address, not one behind a call.
-      : symbolizer.frames(for: kernel.code.map { RawFrame(pc: $0, cfa: 0, isExact: true) })
+      : kernel.code.flatMap(beginning)
     return Thread(
       id: seen.id, kind: seen.kind, tid: 0, address: Address(kernel.subject),
       pid: isRoot ? nil : files.pid.rawValue, name: kernel.name ?? "", queue: kernel.queue,

@@ -87,15 +87,15 @@ func nslock() {
   let lock = NSLock()
   watch(
     start("saver") {
-      lock.lock()  // HOLDS(saver)
+      lock.lock()  // HOLDS(nslock:saver)
       meet(2)
-      box.a.withLock { $0 += 1 }  // WAITS(saver)
+      box.a.withLock { $0 += 1 }  // WAITS(nslock:saver)
       lock.unlock()
     },
     start("loader") {
       box.a.withLock { _ in
         meet(2)
-        lock.lock()  // WAITS(loader)
+        lock.lock()  // WAITS(nslock:loader)
         lock.unlock()
       }
     })
@@ -187,15 +187,15 @@ func cache() {
 func victims() {
   let lock = NSLock()
   start("saver") {
-    lock.lock()  // HOLDS(saver)
+    lock.lock()  // HOLDS(victims:saver)
     meet(2)
-    box.a.withLock { $0 += 1 }  // WAITS(saver)
+    box.a.withLock { $0 += 1 }  // WAITS(victims:saver)
     lock.unlock()
   }
   start("loader") {
     box.a.withLock { _ in
       meet(2)
-      lock.lock()  // WAITS(loader)
+      lock.lock()  // WAITS(victims:loader)
       lock.unlock()
     }
   }
