@@ -7,16 +7,20 @@ import WaitForGraph
 struct Expectation: CustomTestStringConvertible, Sendable {
   enum End: Sendable { case hangs, whole, traps }
   var scenario: String
-  /// Of the one finding.
+  /// Of all findings.
   var kind: Finding.Kind
+  var count: Int
   var end: End
   /// Edges of its cycle, where it has one.
   var length: Int?
   var testDescription: String { scenario }
 
-  init(_ scenario: String, _ kind: Finding.Kind, _ end: End, length: Int? = nil) {
+  init(
+    _ scenario: String, _ kind: Finding.Kind, _ end: End, length: Int? = nil, count: Int = 1
+  ) {
     self.scenario = scenario
     self.kind = kind
+    self.count = count
     self.end = end
     self.length = length
   }
@@ -24,8 +28,7 @@ struct Expectation: CustomTestStringConvertible, Sendable {
   func check() throws {
     let run = try Fixture.run([scenario], until: end == .hangs ? 1 : .max, limit: 10)
     let finding = try #require(run.findings.first, "\(run.output) \(run.errors)")
-    #expect(run.findings.count == 1)
-    #expect(finding.kind == kind)
+    #expect(run.findings.map(\.kind) == Array(repeating: kind, count: count))
     if let length { #expect(finding.cycle.count == length) }
     switch end {
     case .hangs: #expect(run.status == nil && run.signal == nil)
@@ -74,7 +77,8 @@ extension Expectation {
     .init("foreignUnlockOfCondition", .lockMisuse, .whole),
     .init("foreignUnlockOfConditionLock", .lockMisuse, .whole),
     .init("foreignUnlockOfRecursive", .lockMisuse, .whole),
-    .init("foreignUnlockOfWriter", .lockMisuse, .whole),
+    // glibc leaves it locked: the next call is refused, and so it goes.
+    .init("foreignUnlockOfWriter", .lockMisuse, .whole, count: 3),
     .init("foreignUnlockOfUnfair", .lockMisuse, .traps),
     .init("unlockOfUnlocked", .lockMisuse, .whole),
     .init("unlockOfUnlockedCondition", .lockMisuse, .whole),
@@ -86,13 +90,13 @@ extension Expectation {
     .init("droppedReadWrite", .lockMisuse, .whole),
     .init("conditionWithoutMutex", .conditionMisuse, .whole),
     .init("conditionOfAnother", .conditionMisuse, .whole),
-    .init("writeTwice", .lockMisuse, .whole),
+    .init("writeTwice", .lockMisuse, .whole, count: 2),
     .init("identityChanged", .lockMisuse, .whole),
     .init("semaphoreLow", .semaphoreMisuse, .traps),
     .init("onceReentered", .deadlock, .traps),
     .init("lazyReentered", .deadlock, .traps),
     // A lock as a baton: it works, for a normal mutex, and no lock is meant for it.
-    .init("handed", .lockMisuse, .whole),
+    .init("handed", .lockMisuse, .whole, count: 2),
   ]
 }
 
