@@ -30,3 +30,10 @@ import CHangcheck
   endWait(slot, before)
   return isTaken(result) ? acquired(slot, mutexWord(mutex), frame, result) : result
 }
+
+/// What only the drop-ins know to be wrong.
+@c(hck_agent_raise) public func dropInRaise(
+  _ kind: UInt32, _ word: ResourceWord, _ frame: UnsafeRawPointer
+) {
+  raise(hck_alarm_kind(rawValue: kind), word, frame)
+}

@@ -81,7 +81,7 @@
       pthread_mutex_lock(changed.mutex.pointer)
       if Misuse.state(lock.pointer).isLocked {
         lock.unlock(frame)  // L1
-      } else if hck_slot_of_thread() != nil {
+      } else if currentSlot() != nil {
         raise(HCK_ALARM_UNLOCK_OF_UNLOCKED, lock.word, frame)
       }
       changed.broadcast(frame)

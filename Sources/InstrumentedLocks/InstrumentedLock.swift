@@ -99,7 +99,7 @@
     /// Gives the lock back; equals `NSLock.unlock()`, also where another thread took it.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) open func unlock() {
-      if let slot = hck_slot_of_thread(), !released(slot, core.word) {
+      if let slot = currentSlot(), !released(slot, core.word) {
         Misuse.unlocksOthers(core.mutex, slot, isRefused: false, hck_frame())
       }
       pthread_mutex_unlock(core.mutex)

@@ -121,7 +121,7 @@
     /// Gives the lock back, however it was taken; equals `pthread_rwlock_unlock`.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @discardableResult @inline(never) public func unlock() -> Int32 {
-      if let slot = hck_slot_of_thread(), !released(slot, word) { unlocksOthers(slot, hck_frame()) }
+      if let slot = currentSlot(), !released(slot, word) { unlocksOthers(slot, hck_frame()) }
       return pthread_rwlock_unlock(lock)
     }
 

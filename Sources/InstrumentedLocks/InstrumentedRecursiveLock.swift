@@ -100,7 +100,7 @@
     /// not hold it.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) open func unlock() {
-      if let slot = hck_slot_of_thread(), !released(slot, core.word) {
+      if let slot = currentSlot(), !released(slot, core.word) {
         Misuse.unlocksOthers(core.mutex, slot, isRefused: true, hck_frame())
       }
       pthread_mutex_unlock(core.mutex)

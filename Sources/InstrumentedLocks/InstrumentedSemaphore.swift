@@ -17,6 +17,7 @@
     // libdispatch's object: what the wrapper adds to a call is a call.
     private final let object: UnsafeRawPointer
     private final let isNamed: Bool
+    private final let created: CreationMark
 
     /// The semaphore below.
     public var dispatchSemaphore: DispatchSemaphore { raw }
@@ -33,6 +34,7 @@
       object = UnsafeRawPointer(Unmanaged.passUnretained(raw).toOpaque())
         .load(fromByteOffset: 16, as: UnsafeRawPointer.self)
       isNamed = name != nil
+      created = CreationMark(UnsafeMutableRawPointer(mutating: object), fileID: fileID, line: line)
       if let name { InProcess.name(UInt64(UInt(bitPattern: object)), name) }
       if let slot = currentSlot() {
         tallyCreation(slot, word, value: UInt64(max(0, value)), hck_frame())
@@ -46,6 +48,7 @@
 
     deinit {
       if isNamed { InProcess.name(UInt64(UInt(bitPattern: object)), nil) }
+      defer { created.end(UnsafeMutableRawPointer(mutating: object)) }
       // Another reference to the one below may still be signalled.
       guard hck_arena_get() != nil, isKnownUniquelyReferenced(&raw) else { return }
       let (value, original) = permits

@@ -37,7 +37,7 @@
     @inline(__always) func unlock(_ frame: UnsafeRawPointer) { mutex.unlock(isOwned: true, frame) }
 
     @inline(never) func identityChanged(_ frame: UnsafeRawPointer) {
-      if hck_slot_of_thread() != nil { raise(HCK_ALARM_IDENTITY_CHANGED, mutex.word, frame) }
+      InProcess.raise(HCK_ALARM_IDENTITY_CHANGED, mutex.word, frame)
     }
   }
 #endif

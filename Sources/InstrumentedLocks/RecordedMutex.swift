@@ -42,7 +42,7 @@
     }
 
     @inline(__always) func unlock(isOwned: Bool = false, _ frame: UnsafeRawPointer) {
-      if let slot = hck_slot_of_thread(), !released(slot, word) {
+      if let slot = currentSlot(), !released(slot, word) {
         Misuse.unlocksOthers(pointer, slot, isRefused: isOwned, frame)
       }
       pthread_mutex_unlock(pointer)

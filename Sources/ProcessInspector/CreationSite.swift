@@ -17,7 +17,7 @@ struct CreationSite: CustomStringConvertible {
       memory.read(place, into: $0)
     }
     guard got == size, created.mark == HCK_CREATION_MARK, let file = created.file,
-      created.file_bytes > 0, created.file_bytes <= Self.longestFile
+      created.line > 0, created.file_bytes > 0, created.file_bytes <= Self.longestFile
     else { return nil }
     // An address of the watched process: a number here, never followed.
     let address = UInt64(UInt(bitPattern: file))
@@ -31,7 +31,7 @@ struct CreationSite: CustomStringConvertible {
 
   private static func place(_ key: ResourceKey, _ memory: ProcessMemory) -> UInt64? {
     switch key.kind {
-    case HCK_GROUP.rawValue, HCK_QUEUE.rawValue:
+    case HCK_GROUP.rawValue, HCK_QUEUE.rawValue, HCK_SEMAPHORE.rawValue:
       // What libdispatch keeps as the object's context.
       var context: UInt64 = 0
       let got = withUnsafeMutableBytes(of: &context) { memory.read(key.address &+ 32, into: $0) }

@@ -217,6 +217,25 @@ final class DeadlockWatch {
     return result
   }
 
+  /// Deadlocks among operations of which a thread has said that they wait for each other, and all
+  /// their operations: what is wrong with these no other look can mend.
+  func circles(
+    of operations: Set<UInt64>, now: UInt64
+  ) -> (deadlocks: [ConfirmedDeadlock], members: Set<UInt64>) {
+    var builder = builder(now: now)
+    builder.operations = operations
+    let look = builder.look(slots: nil, depth: .kernel)
+    var members: Set<UInt64> = []
+    let found = WaitForGraph(look.snapshot).deadlocks().filter { deadlock in
+      let subjects = deadlock.edges.map { look.thread($0.thread) }.filter { $0.kind == .operation }
+        .map(\.subject)
+      guard !operations.isDisjoint(with: subjects) else { return false }
+      members.formUnion(subjects)
+      return reported.insert(identity(deadlock, look)).inserted
+    }
+    return (found.map { ConfirmedDeadlock(deadlock: $0, look: look) }, members)
+  }
+
   // MARK: - Standstill
 
   private var standstills: [Identity: Candidate] = [:]

@@ -35,6 +35,9 @@ extension LookBuilder {
       }
     }
     guard !open.isEmpty else { return }
+    for key in open.values where key.kind == HCK_SEMAPHORE.rawValue {
+      addHolders(of: key, dispatch)
+    }
     let objects = Set(open.keys)
     for index in threads.indices where threads[index].kind != .thread {
       var found: Set<UInt64> = []
@@ -53,6 +56,24 @@ extension LookBuilder {
         }
         wakers[key, default: []].append(threads[index].id)
       }
+    }
+  }
+
+  /// Threads that took a permit of a semaphore that began with some, and have not given it back.
+  private mutating func addHolders(of key: ResourceKey, _ dispatch: DispatchMemory) {
+    guard let semaphore = dispatch.semaphore(key.address), semaphore.original > 0 else { return }
+    var taken: [KernelThreadID: Int] = [:]
+    for tally in arena.tallies(of: key) {
+      guard let tid = tally.tid.map(known) else { continue }
+      switch tally.operation {
+      case .take: taken[tid, default: 0] += Int(clamping: tally.count)
+      case .give: taken[tid, default: 0] -= Int(clamping: tally.count)
+      case .notify, .create, .takeByBlock, .giveByBlock: break
+      }
+    }
+    for thread in threads
+    where thread.kind == .thread && thread.isAlive && taken[thread.tid] ?? 0 > 0 {
+      wakers[key, default: []].append(thread.id)
     }
   }
 }

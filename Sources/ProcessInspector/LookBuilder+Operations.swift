@@ -12,8 +12,10 @@ extension LookBuilder {
     let waiting = threads.indices.filter { index in
       waits[index].map { kinds.contains($0.key.kind) } ?? false
     }
-    guard !waiting.isEmpty, let operations = runtime.operations else { return }
-    var wanted: [UInt64] = []
+    guard !waiting.isEmpty || !self.operations.isEmpty, let operations = runtime.operations else {
+      return
+    }
+    var wanted = self.operations.sorted()
     for index in waiting {
       guard let call = outside.proc.systemCall(threads[index].tid)?.call,
         call.number == SystemCalls.futex,
@@ -84,24 +86,24 @@ extension LookBuilder {
       holds[runner].append(hold(key.kind, key.address))
       return []
     }
-    // It begins or ends just now, on a thread that moves; or somebody has yet to queue it.
+    let dependencies = operation.dependencies.compactMap(operations.operation)
+      .filter { !$0.isFinished }
     let isQueued = operation.phase == .enqueued || operation.phase == .enqueuing
-    guard isQueued, let queueAddress = operation.queue,
-      let queue = operations.queue(queueAddress)
-    else {
+    let queue = isQueued ? operation.queue.flatMap(operations.queue) : nil
+    // It begins or ends just now, on a thread that moves; or somebody has yet to queue it. Whoever
+    // does so in vain waits for what it depends on.
+    guard queue != nil || (operation.phase == .initialized && !dependencies.isEmpty) else {
       isOpen[key] = true
       return []
     }
     let index = append(KernelThreadID(0), isAlive: true, kind: .operation)
     threads[index].subject = operation.address
     threads[index].name = operation.name ?? ""
-    threads[index].queue = queue.name
+    threads[index].queue = queue?.name
     holds[index].append(hold(key.kind, key.address))
-    let dependencies = operation.dependencies.compactMap(operations.operation)
-      .filter { !$0.isFinished }
     var needs = dependencies.map { operationWait(key.kind, $0.address) }
-    if needs.isEmpty {
-      needs.append(operationWait(HCK_OPERATION_QUEUE.rawValue, queueAddress))
+    if needs.isEmpty, let queue {
+      needs.append(operationWait(HCK_OPERATION_QUEUE.rawValue, queue.address))
       addQueue(queue, running, operations)
     }
     waits[index] = needs[0]

@@ -38,6 +38,8 @@ struct LookBuilder {
   /// are the same.
   let outer: [KernelThreadID: KernelThreadID]?
   let inherited: Set<UInt32>
+  /// Operations that are looked at although no thread waits for them.
+  var operations: Set<UInt64> = []
   /// Threads that no look mentions: our own.
   var ignored: Set<KernelThreadID> = []
 

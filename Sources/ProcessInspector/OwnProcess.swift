@@ -9,9 +9,9 @@ package final class OwnProcess {
   private let arena: Arena
   private let watch: DeadlockWatch
   private let lockUse: LockUseWatch
-  private let files: ProcessFiles
-  private let memory: ProcessMemory
-  private let capture = SignalCapture()
+  let files: ProcessFiles
+  let memory: ProcessMemory
+  let capture = SignalCapture()
   private let observer: KernelThreadID
   /// From when on a wait is told that no deadlock explains.
   package var waitThreshold = Duration.seconds(10)
@@ -50,13 +50,15 @@ package final class OwnProcess {
     arena.isWatched = true
     arena.setClock(milliseconds: UInt32(truncatingIfNeeded: now / 1_000_000))
     for alarm in unsettled { arena.settle(alarm) }
-    let confirmed = watch.tick(now: now)
+    var confirmed = watch.tick(now: now)
     unsettled = arena.takeAlarms() + lockUse.tick(now: now) + watch.takeNeverLeft()
-    let long = confirmed.isEmpty ? watch.newLongWaits(now: now, threshold: waitThreshold) : []
+    var said = unsettled.filter { isNews($0, now: now) }
+    if confirmed.isEmpty { confirmed = circles(&said, now: now) }
+    let long = confirmed.isEmpty ? newLongWaits(now: now) : []
     // All deadlocks of one tick come from the same look.
     guard
       let look = confirmed.first?.look
-        ?? (unsettled.isEmpty && long.isEmpty ? nil : watch.wholeLook(now: now))
+        ?? (said.isEmpty && long.isEmpty ? nil : watch.wholeLook(now: now))
     else { return nil }
     let alive = look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid)
     let stacks = captureStacks(alive, look)
@@ -65,7 +67,7 @@ package final class OwnProcess {
       look: look, assembler: assembler, memory: memory, stacks: stacks,
       threads: assembler.threads(look, stacks: stacks),
       resources: assembler.resources(look))
-    for alarm in unsettled { alarms.add(alarm) }
+    for alarm in said { alarms.add(alarm) }
     for (deadlock, _) in alarms.deadlocks { watch.markTold(deadlock, look) }
     var report = HangReport(
       tool: .current, mode: .inProcess,
@@ -81,6 +83,7 @@ package final class OwnProcess {
     let deadlocks = confirmed.map(\.deadlock) + alarms.deadlocks.map(\.deadlock)
     report.findings =
       deadlocks.map { maker.finding(for: $0) } + alarms.misuses.map { misuses.finding(for: $0) }
+    for deadlock in deadlocks { noteTold(deadlock, look) }
     report.findings += longWaits(in: long, look, report, assembler)
     guard !report.findings.isEmpty else { return nil }
     let named = Set(report.findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
@@ -95,7 +98,54 @@ package final class OwnProcess {
     return report
   }
   /// Told by the report that the last look returned.
-  private var unsettled: [RecordedAlarm] = []
+  private(set) var unsettled: [RecordedAlarm] = []
+
+  /// How many times threads have said something of themselves.
+  package static var alarmsRaised: UInt32 {
+    hck_arena_get().map { hck_load32(&$0.pointee.alarms_raised) } ?? 0
+  }
+
+  private func isNews(_ alarm: RecordedAlarm, now: UInt64) -> Bool {
+    guard lockUse.isNews(alarm) else { return false }
+    return alarm.kind != HCK_ALARM_AT_EXIT.rawValue || watch.confirmsAtExit(alarm, now: now)
+  }
+
+  /// Operations that a thread has found to wait for each other, as the graph sees them. What it
+  /// does not see stays among what is said.
+  private func circles(_ said: inout [RecordedAlarm], now: UInt64) -> [ConfirmedDeadlock] {
+    let isCircle = { (alarm: RecordedAlarm) in alarm.kind == HCK_ALARM_OPERATION_CYCLE.rawValue }
+    let operations = Set(said.filter(isCircle).map(\.key.address))
+    guard !operations.isEmpty else { return [] }
+    let (found, members) = watch.circles(of: operations, now: now)
+    said.removeAll { isCircle($0) && members.contains($0.key.address) }
+    return found
+  }
+
+  // MARK: - Long waits
+
+  private struct ToldWait: Hashable {
+    var tid: KernelThreadID
+    var key: ResourceKey
+  }
+  /// Of deadlocks: that they last is no news.
+  private var toldWaits: Set<ToldWait> = []
+
+  private func noteTold(_ deadlock: Deadlock, _ look: Look) {
+    for id in deadlock.edges.map(\.thread) + deadlock.victims
+    where id.rawValue <= look.threads.count {
+      let record = look.thread(id).record
+      if let record, let key = record.wait?.key {
+        toldWaits.insert(ToldWait(tid: record.tid, key: key))
+      }
+    }
+  }
+
+  private func newLongWaits(now: UInt64) -> Set<UInt32> {
+    watch.newLongWaits(now: now, threshold: waitThreshold).filter { slot in
+      guard let record = arena.thread(slot), let key = record.wait?.key else { return false }
+      return !toldWaits.contains(ToldWait(tid: record.tid, key: key))
+    }
+  }
 
   private func longWaits(
     in slots: Set<UInt32>, _ look: Look, _ report: HangReport, _ assembler: ReportAssembler
@@ -110,51 +160,5 @@ package final class OwnProcess {
     return waiting.compactMap { seen in
       report.threads.first { $0.id == seen.id }.flatMap { maker.finding(for: $0) }
     }
-  }
-
-  /// Sleepers are left to sleep; all others are asked; who does not answer is known by where it
-  /// waits.
-  private func captureStacks(
-    _ alive: [KernelThreadID], _ look: Look
-  ) -> [KernelThreadID: CapturedThread] {
-    let sleeping = SleeperCapture(files: files, memory: memory)
-    let sleepers = sleeping.sleepers(among: alive)
-    var stacks = capture.capture(alive.filter { sleepers[$0] == nil }, files: files)
-    for thread in look.threads
-    where thread.isAlive && thread.kind == .thread && stacks[thread.tid] == nil {
-      stacks[thread.tid] =
-        stackFromWait(thread, look) ?? stackFromAlarm(thread) ?? sleeping.capture(thread.tid)
-    }
-    return stacks
-  }
-
-  /// The stack of a thread that cannot be asked (libdispatch's workers block most signals): from
-  /// where the drop-in that it waits in was called, for it is still in there.
-  private func stackFromWait(_ thread: SeenThread, _ look: Look) -> CapturedThread? {
-    guard let record = thread.record, record.waitFrame != 0,
-      look.snapshot.threads.contains(where: { $0.id == thread.id && $0.wait != nil }),
-      let frame = words(at: record.waitFrame, 2)
-    else { return nil }
-    // At the call itself, not behind it: that may be another line.
-    let registers = Registers(rip: frame[1] &- 1, rsp: record.waitFrame &+ 16, rbp: frame[0])
-    return CapturedThread(
-      tid: thread.tid, registers: registers, stack: StackCopy(base: registers.rsp, bytes: []))
-  }
-
-  /// The same of a thread that stands still for its alarm: in a timed wait, which no signal is to
-  /// cut short.
-  private func stackFromAlarm(_ thread: SeenThread) -> CapturedThread? {
-    let alarm = unsettled.first { $0.waits && $0.tid == thread.tid }
-    guard let site = alarm?.site else { return nil }
-    let registers = Registers(
-      rip: site.returnAddress &- 1, rsp: site.stackPointer, rbp: site.framePointer)
-    return CapturedThread(
-      tid: thread.tid, registers: registers, stack: StackCopy(base: registers.rsp, bytes: []))
-  }
-
-  private func words(at address: UInt64, _ count: Int) -> [UInt64]? {
-    var words = [UInt64](repeating: 0, count: count)
-    let got = words.withUnsafeMutableBytes { memory.read(address, into: $0) }
-    return got == count * 8 ? words : nil
   }
 }

@@ -1,3 +1,4 @@
+internal import CHangcheck
 internal import HangReport
 internal import WaitForGraph
 
@@ -115,7 +116,7 @@ struct ReportAssembler {
       : kernel.code.flatMap(beginning)
     return Thread(
       id: seen.id, kind: seen.kind, tid: 0, address: Address(kernel.subject),
-      pid: isRoot ? nil : files.pid.rawValue, name: kernel.name ?? "", queue: kernel.queue,
+      pid: isRoot ? nil : files.pid.rawValue, name: nameOfWork(kernel), queue: kernel.queue,
       state: .blocked,
       waitsFor: seen.wait.map {
         Thread.Wait(resource: $0.resource, mode: $0.mode, seconds: nil, stack: stack)
@@ -123,6 +124,12 @@ struct ReportAssembler {
       holds: seen.holds.map {
         Thread.Hold(resource: $0.resource, mode: $0.mode, seconds: nil, stack: [])
       }, stack: stack)
+  }
+
+  private func nameOfWork(_ kernel: SeenThread) -> String {
+    if let name = kernel.name, !name.isEmpty || kernel.kind != .operation { return name }
+    guard kernel.kind == .operation else { return "" }
+    return name(ResourceKey(address: kernel.subject, kind: HCK_OPERATION.rawValue)) ?? ""
   }
 
   func resources(_ look: Look) -> [Resource] {

@@ -11,6 +11,7 @@
     private typealias LockFunction = @convention(c) (Mutex, UnsafeRawPointer) -> Int32
     private typealias TimedLockFunction =
       @convention(c) (Mutex, UnsafePointer<timespec>, UnsafeRawPointer) -> Int32
+    private typealias RaiseFunction = @convention(c) (UInt32, UInt64, UnsafeRawPointer) -> Void
     private typealias NameFunction = @convention(c) (UInt64, UnsafePointer<CChar>?) -> Void
     private typealias ArenaFunction = @convention(c) () -> UnsafeMutablePointer<hck_arena>?
 
@@ -49,6 +50,20 @@
     private static let agentTryLock = agentFunction("hck_agent_trylock", as: LockFunction.self)
     private static let agentTimedLock = agentFunction(
       "hck_agent_timedlock", as: TimedLockFunction.self)
+
+    private static let agentRaise = agentFunction("hck_agent_raise", as: RaiseFunction.self)
+
+    /// Says what is wrong with a drop-in that no call of pthread's or libdispatch's shows, so that
+    /// the agent cannot see it itself.
+    public static func raise(
+      _ kind: hck_alarm_kind, _ word: ResourceWord, _ frame: UnsafeRawPointer
+    ) {
+      if let agentRaise {
+        agentRaise(kind.rawValue, word, frame)
+      } else {
+        Recorder.raise(kind, word, frame)
+      }
+    }
 
     /// Locks where the calling thread has no slot: through the agent if there is one, else
     /// unrecorded.

@@ -8,6 +8,9 @@ internal import Synchronization
 final class WatchLoop: Sendable {
   private let current: Mutex<Watchdog.Configuration>
   private let isStopped = Atomic<Bool>(false)
+  /// How much threads had said of themselves before the last whole round began.
+  private let heard = Atomic<UInt32>(0)
+  private let tid = Atomic<UInt32>(0)
 
   /// What the next report is handed to.
   var configuration: Watchdog.Configuration {
@@ -35,16 +38,33 @@ final class WatchLoop: Sendable {
 
   func stop() { isStopped.store(true, ordering: .releasing) }
 
+  /// The calling thread is this loop's own.
+  var isOwnThread: Bool { tid.load(ordering: .relaxed) == hck_gettid() }
+
+  private static let patience: UInt64 = 2_000_000_000
+
+  /// Waits until what threads have said so far has been told, but not for ever.
+  func waitUntilHeard() {
+    let (raised, begun) = (OwnProcess.alarmsRaised, OwnProcess.now)
+    while Int32(bitPattern: raised &- heard.load(ordering: .acquiring)) > 0,
+      !isStopped.load(ordering: .relaxed), OwnProcess.now &- begun < Self.patience
+    {
+      usleep(2000)
+    }
+  }
+
   // Microseconds between two looks.
   private static let idle: UInt32 = 35_000
   private static let awake: UInt32 = 10_000
 
   private func run() {
     var process: OwnProcess?
+    tid.store(hck_gettid(), ordering: .relaxed)
     Self.apartFromForks { OwnProcess.prepare() }
     while !isStopped.load(ordering: .acquiring) {
       var report: HangReport?
       var pause = Self.idle
+      let raised = OwnProcess.alarmsRaised
       Self.apartFromForks {
         if process == nil { process = OwnProcess() }
         process?.waitThreshold = configuration.waitThreshold
@@ -53,6 +73,7 @@ final class WatchLoop: Sendable {
         if process?.seesYoungWaits(now: now) == true { pause = Self.awake }
       }
       if let report { tell(report) }
+      heard.store(raised, ordering: .releasing)
       usleep(pause)
     }
   }

@@ -60,6 +60,7 @@ public final class Watchdog: Sendable {
       if error == 0 {
         state = State(loop: loop, pid: getpid())
         InProcess.setWatched(true)
+        _ = Self.endIsSeen
       }
       return error
     }
@@ -68,13 +69,29 @@ public final class Watchdog: Sendable {
     }
   }
 
-  /// Ends the watch; a handler that runs just now is not waited for. A later `start` reports what
-  /// still hangs anew.
+  /// Ends the watch. Misuse that has been seen is still told, within seconds; a handler that runs
+  /// just now is not waited for otherwise. A later `start` reports what still hangs anew.
   public func stop() {
+    if let loop = currentLoop, !loop.isOwnThread { loop.waitUntilHeard() }
     state.withLock { state in
       state.loop?.stop()
       state.loop = nil
       InProcess.setWatched(false)
     }
+  }
+
+  private var currentLoop: WatchLoop? {
+    // Not for long: a thread that forks or ends while it holds this must not hold up an exit.
+    state.withLockIfAvailable { $0.pid == getpid() ? $0.loop : nil } ?? nil
+  }
+
+  private static let endIsSeen: Void = { atexit { Watchdog.shared.end() } }()
+
+  /// The program exits: what it leaves behind can only be seen now, and what it has done wrong just
+  /// before is to be told.
+  private func end() {
+    guard let loop = currentLoop, !loop.isOwnThread, let arena = hck_arena_get() else { return }
+    tellEnd(arena)
+    loop.waitUntilHeard()
   }
 }

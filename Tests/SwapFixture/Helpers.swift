@@ -36,6 +36,13 @@ func say(_ words: Any...) {
 /// The main thread of a program that hangs elsewhere; the test ends it.
 func waitForEver() -> Never { while true { sleep(1) } }
 
+/// The same of a program in which nobody else acts either: a main thread that wakes now and then
+/// might signal what others wait for.
+func standForEver() -> Never {
+  Meeting(2).arrive()
+  exit(1)
+}
+
 /// Takes `first`, then `second`, once all others have taken theirs.
 @inline(never)
 func takeBoth(_ first: some NSLocking, _ second: some NSLocking, _ meeting: Meeting) {

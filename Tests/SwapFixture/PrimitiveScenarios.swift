@@ -39,7 +39,7 @@ let primitiveScenarios: [String: @Sendable () -> Void] = [
       inner.signal()
       say("unreachable")
     }
-    waitForEver()
+    standForEver()
   },
   "conditionLocks": {
     let (a, b, meeting) = (NSConditionLock(), NSConditionLock(condition: 1), Meeting(2))
@@ -118,7 +118,7 @@ let primitiveScenarios: [String: @Sendable () -> Void] = [
         first.signal()
       }
     }
-    waitForEver()
+    standForEver()
   },
   "semaphoreTwice": {
     let semaphore = DispatchSemaphore(value: 1)
@@ -174,7 +174,7 @@ let primitiveScenarios: [String: @Sendable () -> Void] = [
       meet(meeting) { lock.lock() }
       semaphore.signal()
     }
-    waitForEver()
+    standForEver()
   },
 ]
 

@@ -78,10 +78,11 @@ let scenarios: [String: @Sendable () -> Void] = [
         turn.unlock()
       }
     }
-    for _ in 0..<2000 {
+    for _ in 0..<2001 {
       turn.lock()
       back.unlock()
     }
+    turn.unlock()
   },
   "healthy": healthy,
   "parity": { say(parity()) },
@@ -155,7 +156,9 @@ let scenarios: [String: @Sendable () -> Void] = [
 @inline(never) func timed(_ a: NSLock, _ b: NSLock, _ meeting: Meeting, _ ended: Meeting) {
   a.lock()
   meeting.arrive()
-  say(b.lock(before: Date(timeIntervalSinceNow: 0.7)), b.lock(before: Date()), b.try())
+  let isTaken = b.lock(before: Date(timeIntervalSinceNow: 0.7))
+  say(isTaken, b.lock(before: Date()), b.try())
+  if isTaken { b.unlock() }
   a.unlock()
   ended.arrive()
 }

@@ -7,16 +7,20 @@ import WaitForGraph
 struct Expectation: CustomTestStringConvertible, Sendable {
   enum End: Sendable { case hangs, whole, traps }
   var scenario: String
-  /// Of the one finding.
+  /// Of all findings.
   var kind: Finding.Kind
+  var count: Int
   var end: End
   /// Edges of its cycle, where it has one.
   var length: Int?
   var testDescription: String { scenario }
 
-  init(_ scenario: String, _ kind: Finding.Kind, _ end: End, length: Int? = nil) {
+  init(
+    _ scenario: String, _ kind: Finding.Kind, _ end: End, length: Int? = nil, count: Int = 1
+  ) {
     self.scenario = scenario
     self.kind = kind
+    self.count = count
     self.end = end
     self.length = length
   }
@@ -24,8 +28,7 @@ struct Expectation: CustomTestStringConvertible, Sendable {
   func check() throws {
     let run = try Fixture.run([scenario], until: end == .hangs ? 1 : .max, limit: 10)
     let finding = try #require(run.findings.first, "\(run.output) \(run.errors)")
-    #expect(run.findings.count == 1)
-    #expect(finding.kind == kind)
+    #expect(run.findings.map(\.kind) == Array(repeating: kind, count: count))
     if let length { #expect(finding.cycle.count == length) }
     switch end {
     case .hangs: #expect(run.status == nil && run.signal == nil)
@@ -53,8 +56,8 @@ extension Expectation {
     .init("lazies", .deadlock, .hangs, length: 2),
   ]
 
-  /// Needs the futex word of a mutex, the permits of a semaphore, or that nobody can wake.
-  static let deadlocksToCome: [Expectation] = [
+  /// What only the futex word of a mutex, the permits of a semaphore or a standstill shows.
+  static let otherDeadlocks: [Expectation] = [
     .init("mutexes", .deadlock, .traps, length: 2),
     .init("mutexSelf", .deadlock, .traps, length: 1),
     .init("mutexAndLock", .deadlock, .hangs, length: 2),
@@ -68,13 +71,14 @@ extension Expectation {
     .init("fourKinds", .deadlock, .hangs, length: 4),
   ]
 
-  /// Needs alarms.
-  static let misuseToCome: [Expectation] = [
+  /// What threads say of themselves.
+  static let misuse: [Expectation] = [
     .init("foreignUnlock", .lockMisuse, .whole),
     .init("foreignUnlockOfCondition", .lockMisuse, .whole),
     .init("foreignUnlockOfConditionLock", .lockMisuse, .whole),
     .init("foreignUnlockOfRecursive", .lockMisuse, .whole),
-    .init("foreignUnlockOfWriter", .lockMisuse, .whole),
+    // glibc leaves it locked: the next call is refused, and so it goes.
+    .init("foreignUnlockOfWriter", .lockMisuse, .whole, count: 3),
     .init("foreignUnlockOfUnfair", .lockMisuse, .traps),
     .init("unlockOfUnlocked", .lockMisuse, .whole),
     .init("unlockOfUnlockedCondition", .lockMisuse, .whole),
@@ -86,19 +90,14 @@ extension Expectation {
     .init("droppedReadWrite", .lockMisuse, .whole),
     .init("conditionWithoutMutex", .conditionMisuse, .whole),
     .init("conditionOfAnother", .conditionMisuse, .whole),
-    .init("writeTwice", .lockMisuse, .whole),
+    .init("writeTwice", .lockMisuse, .whole, count: 2),
     .init("identityChanged", .lockMisuse, .whole),
     .init("semaphoreLow", .semaphoreMisuse, .traps),
     .init("onceReentered", .deadlock, .traps),
     .init("lazyReentered", .deadlock, .traps),
     // A lock as a baton: it works, for a normal mutex, and no lock is meant for it.
-    .init("handed", .lockMisuse, .whole),
+    .init("handed", .lockMisuse, .whole, count: 2),
   ]
-
-  /// The analysis of mutexes, semaphores and threads that nobody can wake is there.
-  static let seesEveryWait = false
-  /// Alarms are kept and told.
-  static let tellsAlarms = false
 }
 
 @Suite(.serialized) struct PrimitiveTests {
@@ -106,11 +105,13 @@ extension Expectation {
     try expected.check()
   }
 
-  @Test(.enabled(if: Expectation.seesEveryWait), arguments: Expectation.deadlocksToCome)
-  func deadlockToCome(_ expected: Expectation) throws { try expected.check() }
+  @Test(arguments: Expectation.otherDeadlocks) func otherDeadlock(_ expected: Expectation) throws {
+    try expected.check()
+  }
 
-  @Test(.enabled(if: Expectation.tellsAlarms), arguments: Expectation.misuseToCome)
-  func misuse(_ expected: Expectation) throws { try expected.check() }
+  @Test(arguments: Expectation.misuse) func misuse(_ expected: Expectation) throws {
+    try expected.check()
+  }
 
   @Test(arguments: [
     "synchronizing", "semaphoreSignals", "semaphoreBalanced", "mutexesInOrder", "mutexHeldLong",
