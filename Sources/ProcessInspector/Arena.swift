@@ -183,11 +183,14 @@ final class Arena {
     let frame = entry.pointee.frame
     guard frame != 0, length >= 16 else { return nil }
     let levels = min(Int(entry.pointee.levels), Int(HCK_CHAIN_LEVELS))
+    var address = entry.pointee.window.0
     let chain = withUnsafeBytes(of: &entry.pointee.chain) { raw in
       (0..<levels).map { level in
-        let word = { raw.load(fromByteOffset: $0 * 8, as: UInt64.self) }
+        let saved = raw.load(fromByteOffset: level * 16, as: UInt64.self)
+        defer { address = saved }
         return (
-          address: word(level * 2), saved: word(level * 2 + 2), returnAddress: word(level * 2 + 1)
+          address: address, saved: saved,
+          returnAddress: raw.load(fromByteOffset: level * 16 + 8, as: UInt64.self)
         )
       }
     }

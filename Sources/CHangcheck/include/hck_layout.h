@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define HCK_MAGIC 0x6b63656863676e68ull // "hngcheck"
-#define HCK_LAYOUT_VERSION 2u
+#define HCK_LAYOUT_VERSION 3u
 
 // A resource word: address in bits 0-55, kind in 56-59, then flags.
 #define HCK_ADDRESS_MASK 0x00ffffffffffffffull
@@ -43,8 +43,9 @@ enum hck_kind {
 // Where something was acquired: the frame address of the recorder's entry point and what lay on the
 // stack from there up. window[0] is the caller's rbp, window[1] the return address, the rest the
 // top of the caller's stack. Code that keeps frame pointers, as unoptimised code does, is followed
-// further: chain holds for each frame its address and the return address in it, and after the last
-// one the rbp that it saved. So wrappers that have returned are seen through.
+// further: chain holds for each frame the rbp that it saved, which is where the next frame lies, and
+// the return address in it; the first lies at window[0]. So wrappers that have returned are seen
+// through. Two words are copied at once: the next locked operation waits for each store.
 #define HCK_WINDOW_WORDS 6
 #define HCK_WINDOW_BYTES (HCK_WINDOW_WORDS * 8)
 #define HCK_CHAIN_LEVELS 4
@@ -55,7 +56,8 @@ typedef struct hck_entry {
   uint16_t length; // bytes of the window that are true
   uint16_t levels; // frames of the chain that are true
   uint64_t window[HCK_WINDOW_WORDS]; // from offset 16: no copy of 16 bytes crosses a cache line
-  uint64_t chain[HCK_CHAIN_LEVELS * 2 + 1];
+  uint64_t chain[HCK_CHAIN_LEVELS * 2];
+  uint64_t unused;
   uint64_t frame; // 0 where no site was kept
 } hck_entry;
 

@@ -91,11 +91,9 @@ HCK_INLINE void hck_site(
     // rbp is any value at all in code that keeps no frame pointers.
     if (next <= at || next > end - 16) { break; }
     at = next;
-    entry->chain[level * 2] = at;
-    entry->chain[level * 2 + 1] = ((const uint64_t *)at)[1];
+    __builtin_memcpy(&entry->chain[level * 2], (const void *)at, 16);
     next = *(const uint64_t *)at;
   }
-  entry->chain[level * 2] = next;
   // since, length and levels in one store.
   uint64_t facts = __atomic_load_n(&hck_current_arena->clock, __ATOMIC_RELAXED) |
                    (uint64_t)HCK_WINDOW_BYTES << 32 | level << 48;
