@@ -58,7 +58,7 @@ struct ReportAssembler {
         guard recorded.site != nil || isOfInterest(hold.resource, wanted, look) else { return nil }
         return Thread.Hold(
           resource: hold.resource, mode: hold.mode, seconds: hold.seconds,
-          stack: acquisition(recorded.site, live: live?.frames ?? []))
+          stack: stack(of: recorded, live: live?.frames ?? []))
       }
       let wait = seen.wait.map {
         Thread.Wait(resource: $0.resource, mode: $0.mode, seconds: $0.seconds, stack: stack)
@@ -182,6 +182,18 @@ struct ReportAssembler {
   /// As the program named it, or else where it was made.
   func name(_ key: ResourceKey) -> String? {
     arena.name(of: key.address) ?? CreationSite(of: key, memory)?.description
+  }
+
+  /// A synchronous call and a one-time initialisation last as long as they are on record: from where
+  /// they were made is on the thread's stack as it is.
+  private func stack(of hold: RecordedHold, live: [RawFrame]) -> [Frame] {
+    let isCall = [HCK_QUEUE.rawValue, HCK_ONCE.rawValue].contains(hold.key.kind)
+    if isCall, let site = hold.site,
+      let first = live.firstIndex(where: { $0.cfa > site.stackPointer })
+    {
+      return symbolizer.frames(for: Array(live[first...]))
+    }
+    return acquisition(hold.site, live: live)
   }
 
   func acquisition(_ site: RecordedSite?, live: [RawFrame]) -> [Frame] {
