@@ -66,10 +66,7 @@ public import CHangcheck
     if hck_tally_again(slot, word(semaphore), HCK_GIVE.rawValue, frame) == 0 {
       firstSignal(slot, semaphore, frame)
     }
-    // With a permit of its own outstanding a thread never sees as many as there were at first.
-    if hck_knows_semaphores() != 0, hck_semaphore_first(semaphore) > 0,
-      hck_semaphore_value(semaphore) >= hck_semaphore_first(semaphore)
-    {
+    if hck_knows_semaphores() != 0, hck_semaphore_is_full(semaphore) != 0 {
       raise(HCK_ALARM_SEMAPHORE_HIGH, word(semaphore), frame)
     }
   }
