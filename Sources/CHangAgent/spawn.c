@@ -138,8 +138,11 @@ static char *const *find(char *const environment[], const char *prefix) {
 }
 
 // A handler of a crash that starts a reporter has a stack of a few kilobytes: there is no room for
-// a second environment, and nothing to watch in what it starts.
+// a second environment, and nothing to watch in what it starts. The child in which Swift's runtime
+// executes its reporter runs on a page of the runtime's own variables, with others beside it.
 static int is_cramped(void) {
+  struct dl_find_object object;
+  if (_dl_find_object(__builtin_frame_address(0), &object) == 0) { return 1; }
   stack_t stack;
   return sigaltstack(0, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0;
 }
