@@ -137,14 +137,18 @@ static char *const *find(char *const environment[], const char *prefix) {
   return 0;
 }
 
-// A handler of a crash that starts a reporter has a stack of a few kilobytes: there is no room for
-// a second environment, and nothing to watch in what it starts. The child in which Swift's runtime
-// executes its reporter runs on a page of the runtime's own variables, with others beside it.
+// Where a process is started from a stack of a few kilobytes, as a crash's handler does on its own,
+// or in a child that clone gave a small one, there is no room for a second environment. The child in
+// which Swift's runtime executes its reporter runs on a page of variables, with others beside it.
 static int is_cramped(void) {
   struct dl_find_object object;
   if (_dl_find_object(__builtin_frame_address(0), &object) == 0) { return 1; }
   stack_t stack;
-  return sigaltstack(0, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0;
+  if (sigaltstack(0, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0) { return 1; }
+  const hck_slot *slot = hck_slot_of_thread();
+  if (!slot || slot->stack_high == 0) { return 0; }
+  uint64_t here = (uint64_t)hck_frame();
+  return here < slot->stack_low || here >= slot->stack_high;
 }
 
 static int wanted(char *const environment[]) {

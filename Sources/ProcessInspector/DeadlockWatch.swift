@@ -271,11 +271,18 @@ final class DeadlockWatch {
     defer { hiddenWaits = hidden }
     // Two surveys must find a thread in one place before it is worth a look.
     let still = hidden.filter { hiddenWaits[$0.key] == $0.value }
-    guard !still.isEmpty, still != toldHidden || !hiddenCandidates.isEmpty else { return [] }
+    guard !still.isEmpty, still != toldHidden || !hiddenCandidates.isEmpty,
+      now &- hiddenLookAt >= 100 &* hiddenCost || !hiddenCandidates.isEmpty
+    else { return [] }
     toldHidden = still
+    hiddenLookAt = now
+    let begunLook = hck_monotonic_ns()
+    defer { hiddenCost = hck_monotonic_ns() &- begunLook }
     return confirm(look(.kernel, now: now), &hiddenCandidates, now: now)
   }
   private var hiddenAt: UInt64 = 0
+  private var hiddenLookAt: UInt64 = 0
+  private var hiddenCost: UInt64 = 0
   private var hiddenWaits: [KernelThreadID: UInt64] = [:]
   private var toldHidden: [KernelThreadID: UInt64] = [:]
   private var hiddenCandidates: [Identity: Candidate] = [:]

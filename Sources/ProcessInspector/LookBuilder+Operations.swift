@@ -98,7 +98,8 @@ extension LookBuilder {
     }
     let index = append(KernelThreadID(0), isAlive: true, kind: .operation)
     threads[index].subject = operation.address
-    threads[index].name = operation.name ?? ""
+    threads[index].name = operation.name ?? Self.plainName(operation)
+    threads[index].code = operations.code(of: operation.address).map { [$0] } ?? []
     threads[index].queue = queue?.name
     holds[index].append(hold(key.kind, key.address))
     var needs = dependencies.map { operationWait(key.kind, $0.address) }
@@ -109,6 +110,13 @@ extension LookBuilder {
     waits[index] = needs[0]
     if needs.count > 1 { moreWaits[index] = Array(needs.dropFirst()) }
     return dependencies.map(\.address)
+  }
+
+  /// The class tells more than an address, where it is the program's own.
+  private static func plainName(_ operation: OperationState) -> String {
+    let name = operation.className.split(separator: ".").last.map(String.init) ?? ""
+    return operation.className.hasPrefix("Foundation.") || name.hasPrefix("Instrumented")
+      ? "" : name
   }
 
   /// A queue with a width is occupied by the operations that it runs; one that is suspended waits for

@@ -109,6 +109,15 @@ final class OperationMemory {
   static let start = "$s10Foundation9OperationC5startyyF"
   private static let functions: Set = [waitForAll, schedule, start]
 
+  /// The function that a BlockOperation will run first.
+  func code(of operation: UInt64) -> UInt64? {
+    guard let base = objects.classOfObject(operation)?.ancestor("Foundation.BlockOperation"),
+      let offset = base.fields["_block"], let function = memory.word(operation &+ UInt64(offset)),
+      images.isExecutable(function)
+    else { return nil }
+    return function
+  }
+
   /// The queues in the process's memory. A search through all of it: for where nothing moves.
   func queues(files: ProcessFiles, milliseconds: UInt64 = 300) -> [OperationQueueState] {
     guard let type = queueType else { return [] }

@@ -58,7 +58,8 @@ struct ReportAssembler {
         guard recorded.site != nil || isOfInterest(hold.resource, wanted, look) else { return nil }
         return Thread.Hold(
           resource: hold.resource, mode: hold.mode, seconds: hold.seconds,
-          stack: acquisition(recorded.site, live: live?.frames ?? []))
+          stack: self.stack(of: recorded, live: live?.frames ?? [])
+            ?? withLock(recorded, kernel.holds, stack))
       }
       let wait = seen.wait.map {
         Thread.Wait(resource: $0.resource, mode: $0.mode, seconds: $0.seconds, stack: stack)
@@ -182,6 +183,43 @@ struct ReportAssembler {
   /// As the program named it, or else where it was made.
   func name(_ key: ResourceKey) -> String? {
     arena.name(of: key.address) ?? CreationSite(of: key, memory)?.description
+  }
+
+  /// A synchronous call and a one-time initialisation last as long as they are on record: from where
+  /// they were made is on the thread's stack as it is.
+  private func stack(of hold: RecordedHold, live: [RawFrame]) -> [Frame]? {
+    let isCall = [HCK_QUEUE.rawValue, HCK_ONCE.rawValue].contains(hold.key.kind)
+    if isCall, let site = hold.site,
+      let first = live.firstIndex(where: { $0.cfa > site.stackPointer })
+    {
+      return symbolizer.frames(for: Array(live[first...]))
+    }
+    return hold.site == nil ? nil : acquisition(hold.site, live: live)
+  }
+
+  /// An uncontended `Mutex` is taken without any call, but it is held while a closure runs, and
+  /// `withLock` is part of who calls that: where one only is held, the innermost closure whose caller
+  /// is the program's own code is taken for it.
+  private func withLock(
+    _ hold: RecordedHold, _ all: [RecordedHold], _ stack: [Frame]
+  ) -> [Frame] {
+    let kind = HCK_FUTEX_LOCK.rawValue
+    guard hold.key.kind == kind else { return [] }
+    // A drop-in says where, in front of the word.
+    var mark = hck_futex_mark()
+    let size = MemoryLayout<hck_futex_mark>.size
+    let got = withUnsafeMutableBytes(of: &mark) {
+      memory.read(hold.key.address &- UInt64(size), into: $0)
+    }
+    if got == size, mark.created.mark == HCK_CREATION_MARK, mark.taken != 0 {
+      return symbolizer.frames(for: [RawFrame(pc: mark.taken, cfa: 0, isExact: false)])
+    }
+    guard all.count(where: { $0.key.kind == kind && $0.site == nil }) == 1 else { return [] }
+    for (index, frame) in stack.enumerated().dropLast()
+    where !frame.runtime && frame.symbol?.hasPrefix("closure #") ?? false {
+      if !stack[index + 1].runtime { return Array(stack[(index + 1)...]) }
+    }
+    return []
   }
 
   func acquisition(_ site: RecordedSite?, live: [RawFrame]) -> [Frame] {

@@ -3,16 +3,21 @@ extension Explanations {
   static let deadlock = Explanation(
     means: "Some threads wait for each other in a circle: each waits for what the next one holds,"
       + " so none of them will ever go on. One thread alone can do it, by waiting for what it holds"
-      + " itself.",
+      + " itself. Blocks, operations and tasks that are queued are part of it like threads. Or nobody"
+      + " is left: all wait or rest, and no timer, descriptor, child process or signal handler could"
+      + " make anybody signal, leave or resume what is waited for.",
     why: "Two pieces of code take the same locks in different orders; a lock that is not recursive"
       + " is taken again by its holder; a read lock is upgraded in place; a queue is synced onto"
-      + " from a block that runs on it; a thread is joined while a lock that it needs is held.",
+      + " from a block that runs on it; a thread is joined while a lock that it needs is held; what"
+      + " would signal is queued behind the very thread that waits; one path forgets to leave a"
+      + " group, to signal or to resume; a signal comes before the wait.",
     fix: "The report names two places for each edge: where the lock was taken and where the thread"
       + " waits. Give the locks one order and keep it everywhere, release the first before taking"
       + " the second, or merge the two. Do not call out (callbacks, notifications, delegates) with a"
       + " lock held. For a lock taken twice, split the function into a locking and a locked part.",
     limits: "Waits that end by themselves (with a time limit) are no deadlock. Who would have"
-      + " signalled a semaphore or a condition is not written anywhere.")
+      + " signalled a semaphore or a condition is not written anywhere: while anything in the"
+      + " process moves, such a wait is a longWait at most.")
 
   static let potentialDeadlock = Explanation(
     means: "The program did not hang, but took locks in orders that contradict each other. With"

@@ -582,15 +582,12 @@ func conditionLockTrap() {
 /// Everybody idles for good, and the main thread ends the program after a while.
 func idlePool() {
   let (condition, semaphore) = (NSCondition(), DispatchSemaphore(value: 0))
-  let group = DispatchGroup()
-  group.enter()
   for i in 0..<2 {
     start("idle-\(i)") {
       condition.lock()
       condition.wait()
     }
     start("asleep-\(i)") { semaphore.wait() }
-    start("grouped-\(i)") { group.wait() }
   }
   pause(long)
 }

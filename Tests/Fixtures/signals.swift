@@ -81,7 +81,7 @@ func wrongOne() {
     condition.unlock()
     all.leave()
   }
-  pause(60)
+  pause(300)
   all.enter()
   start("consumer") {
     condition.lock()
@@ -91,7 +91,7 @@ func wrongOne() {
     condition.unlock()
     all.leave()
   }
-  pause(60)
+  pause(300)
   condition.lock()
   items += 1
   condition.signal()

@@ -96,27 +96,43 @@ extension TextPage {
   /// A circle through something that somebody in it would signal, leave or finish.
   private mutating func adviseGiver(_ cycle: CyclePage, _ relations: [CycleWords.Relation]) {
     let edges = cycle.words.edges
+    if edges.allSatisfy({ names.threads[$0.thread]?.kind == .operation }) {
+      line("  These operations depend on each other in a circle, so none of them can ever begin:")
+      return line("  take one of the dependencies away (addDependency).")
+    }
     for index in edges.indices
     where [.wouldGive, .finishes].contains(relations[index])
       && !cycle.elision.hidden.contains(index)
     {
-      let (waiter, owner) = (names.short(edges[index].thread), names.short(edges[index].ownedBy))
+      let owner = edges[index].ownedBy
+      let (waiter, giver) = (names.short(edges[index].thread), names.short(owner))
       let site = place(waitStack(cycle, edges[index]))
       let what =
         relations[index] == .finishes
-        ? "to finish" : "to \(cycle.words.end(edges[index])) \(cycle.letter(edges[index].waitsFor))"
+        ? "to finish"
+        : "to \(cycle.words.end(edges[index])) \(cycle.letter(edges[index].waitsFor))"
+      if owner == edges[index].thread {
+        line("  \(waiter) waits at \(site) for itself \(what): it has to come after.")
+        continue
+      }
+      line("  \(waiter) waits at \(site) for \(giver) \(what),")
       let next = edges[(index + 1) % edges.count]
-      line("  \(waiter) waits at \(site) for \(owner) \(what),")
-      if names.threads[next.thread]?.kind ?? .thread != .thread
-        || next.thread == edges[index].ownedBy
-      {
-        line("  which first needs \(names.resource(next.waitsFor)) itself.")
-      }
-      if names.threads[edges[index].ownedBy ?? ThreadID(0)]?.kind == .block {
+      line("  which first needs \(cycle.letter(next.waitsFor)).")
+      if names.threads[owner ?? ThreadID(0)]?.kind == .block {
         line(
-          "  Do not wait on a queue, or on the main thread, for what has to run there: use notify or a completion."
-        )
+          "  Do not wait on a queue, or on the main thread, for what has to run there: use notify"
+            + " or a completion.")
       }
+    }
+    if edges.contains(where: { names.resources[$0.waitsFor]?.kind == .pool }) {
+      line(
+        "  The cooperative pool has one thread for each processor: never block one for what a task"
+          + " has to do; await it.")
+    }
+    if edges.contains(where: { names.resources[$0.waitsFor]?.kind == .operationQueue }) {
+      line(
+        "  An operation that waits takes one of its queue's places: use a dependency, another queue"
+          + " or a greater width.")
     }
   }
 
