@@ -138,8 +138,11 @@ static char *const *find(char *const environment[], const char *prefix) {
 }
 
 // Where a process is started from a stack of a few kilobytes, as a crash's handler does on its own,
-// or in a child that clone gave a small one, there is no room for a second environment.
+// or in a child that clone gave a small one, there is no room for a second environment. The child in
+// which Swift's runtime executes its reporter runs on a page of variables, with others beside it.
 static int is_cramped(void) {
+  struct dl_find_object object;
+  if (_dl_find_object(__builtin_frame_address(0), &object) == 0) { return 1; }
   stack_t stack;
   if (sigaltstack(0, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0) { return 1; }
   const hck_slot *slot = hck_slot_of_thread();

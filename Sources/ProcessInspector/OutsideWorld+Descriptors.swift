@@ -9,6 +9,10 @@ struct WatchedDescriptor: Equatable {
 
   /// A one-shot that has fired keeps its flags alone, and fires no more until it is armed again.
   var isArmed: Bool { events & 0x0fff_ffff != 0 }
+
+  /// Whether it still asks for data or room. libdispatch stays told of errors and hang-ups alone while
+  /// its handlers for the descriptor wait to be run: it would only merge one into those.
+  var asksForData: Bool { events & 0x2007 != 0 }
 }
 
 /// A timerfd, from its fdinfo.
@@ -26,10 +30,13 @@ extension OutsideWorld {
     guard let watched = watched(by: descriptor) else {
       return .outside("it waits in epoll_wait on \(describe(descriptor))")
     }
-    if let all = watched.first(where: { !isOwn(ofDispatch: $0) && $0.isArmed }) {
+    let isManagers = caller(of: call) == .dispatch || isManager(tid)
+    if let all = watched.first(where: {
+      !isOwn(ofDispatch: $0) && (isManagers ? $0.asksForData : $0.isArmed)
+    }) {
       return .outside("\(describe(all.descriptor)) is watched")
     }
-    guard caller(of: call) == .dispatch || isManager(tid) else {
+    guard isManagers else {
       return .outside("it waits in epoll_wait on \(describe(descriptor))")
     }
     if let wake = watched.first(where: { $0.data == 1 }), count(of: wake.descriptor) != 0 {
@@ -98,6 +105,26 @@ extension OutsideWorld {
       }
     }
     return .idle("a run loop with nothing armed")
+  }
+
+  /// Foundation's thread for sockets, which stays once a `Process` was run, always selects the end of a
+  /// pair by which the program's other threads wake it; alone, that is nothing from outside.
+  func isIdleSocketManager(_ call: SystemCall) -> Bool {
+    // glibc's select has a larger frame than its other calls.
+    guard caller(of: call, within: 24) == .foundation, call.arguments[0] > 0, call.arguments[0] <= 65_536,
+      call.arguments[3] == 0
+    else { return false }
+    let count = Int(call.arguments[0] + 63) / 64
+    func selected(_ address: UInt64) -> [Int32]? {
+      guard address != 0 else { return [] }
+      return words(at: address, count)?.enumerated().flatMap { index, word in
+        (0..<64).filter { word & 1 << $0 != 0 }.map { Int32(index * 64 + $0) }
+      }
+    }
+    guard let read = selected(call.arguments[1]), selected(call.arguments[2]) == [],
+      read.count == 1
+    else { return false }
+    return link(read[0])?.hasPrefix("socket:") == true
   }
 
   static func due(_ nanoseconds: UInt64) -> String {

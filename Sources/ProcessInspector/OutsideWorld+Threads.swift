@@ -40,6 +40,10 @@ extension OutsideWorld {
     case SystemCalls.poll where UInt32(truncatingIfNeeded: arguments[2]) != .max: return .timed
     case SystemCalls.select where arguments[4] != 0, SystemCalls.pselect where arguments[4] != 0:
       return .timed
+    case SystemCalls.select, SystemCalls.pselect:
+      if isIdleSocketManager(call) {
+        return .idle("Foundation's thread for sockets, which watches none")
+      }
     case SystemCalls.sigtimedwait where arguments[2] != 0: return .timed
     case SystemCalls.semtimedop where arguments[3] != 0: return .timed
     case SystemCalls.sigsuspend where isParkedMain(call, tid):
@@ -112,8 +116,8 @@ extension OutsideWorld {
   }
 
   /// Whose code made the system call: the first return address on the stack that is not libc's own.
-  func caller(of call: SystemCall) -> MemoryRanges.Library? {
-    guard ranges.isKnown, let stack = words(at: call.stackPointer, 12) else { return nil }
+  func caller(of call: SystemCall, within depth: Int = 12) -> MemoryRanges.Library? {
+    guard ranges.isKnown, let stack = words(at: call.stackPointer, depth) else { return nil }
     for word in stack {
       if let library = ranges.library(ofCode: word), library != .libc { return library }
     }

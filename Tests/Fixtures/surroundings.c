@@ -301,6 +301,25 @@ static void confined(void) {
   told(pid);
 }
 
+// As Swift's runtime starts what reports a crash: a child on a page of its own variables, with others
+// right beside it.
+static struct {
+  char before[4096], stack[4096];
+} cramped_page __attribute__((aligned(4096)));
+static int cramped_child(void *_) {
+  char *arguments[] = {"true", NULL};
+  execve("/bin/true", arguments, environ);
+  _exit(1);
+  return _ == NULL;
+}
+static void cramped(void) {
+  memset(cramped_page.before, 'x', sizeof cramped_page.before);
+  told(clone(cramped_child, cramped_page.stack + sizeof cramped_page.stack, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL));
+  size_t spoiled = 0;
+  for (size_t i = 0; i < sizeof cramped_page.before; i++) spoiled += cramped_page.before[i] != 'x';
+  printf("%zu spoiled\n", spoiled);
+}
+
 static const struct scenario all[] = {
   {"environment", environment}, {"process", process}, {"descriptors", list_descriptors},
   {"threads", threads}, {"close-all", close_all}, {"close-loop", close_loop},
@@ -310,7 +329,7 @@ static const struct scenario all[] = {
   {"own-preload", own_preload}, {"traces", traces}, {"exit-7", exit_7}, {"killed", killed},
   {"aborts", aborts}, {"terminated", terminated}, {"streams", streams}, {"binary", binary},
   {"no-children", no_children}, {"spacious", spacious}, {"locked-in-memory", locked_in_memory},
-  {"confined", confined},
+  {"confined", confined}, {"cramped", cramped},
 };
 int main(int argc, char **argv) {
   arguments = argc;
