@@ -7,7 +7,7 @@
 #include <string.h>
 
 uint64_t hck_dispatch_low, hck_dispatch_bytes, hck_swift_dispatch_low, hck_swift_dispatch_bytes;
-int hck_dispatch_queues_known, hck_dispatch_semaphores_known, hck_dispatch_groups_known;
+int hck_dispatch_queues_known, hck_dispatch_semaphores_known, hck_dispatch_groups_known, hck_dispatch_permits_known;
 void *hck_dispatch_block_invoke;
 
 static void look_at_libraries(void);

@@ -74,6 +74,7 @@ extern uint64_t hck_swift_dispatch_low HCK_HIDDEN, hck_swift_dispatch_bytes HCK_
 extern int hck_dispatch_queues_known HCK_HIDDEN;
 extern int hck_dispatch_semaphores_known HCK_HIDDEN; // 0 not yet, 1 yes, 2 no
 extern int hck_dispatch_groups_known HCK_HIDDEN;     // the same
+extern int hck_dispatch_permits_known HCK_HIDDEN;    // the same of what the real calls make of them
 // What a block object of libdispatch has for its invoke function; NULL where not known.
 extern void *_Nullable hck_dispatch_block_invoke HCK_HIDDEN;
 
@@ -121,13 +122,24 @@ HCK_INLINE uint32_t hck_block_flags(const void *_Nonnull block) { return HCK_DO(
 HCK_INLINE int hck_has_dispatch(void) { return hck_dispatch_bytes != 0; }
 HCK_INLINE int hck_knows_queues(void) { return hck_dispatch_queues_known; }
 HCK_INLINE int hck_knows_semaphores(void) { return hck_dispatch_semaphores_known == 1; }
+HCK_INLINE int hck_knows_permits(void) { return hck_dispatch_permits_known == 1; }
 HCK_INLINE int hck_knows_groups(void) { return hck_dispatch_groups_known == 1; }
-// Each object that was just made shows whether its members lie where they are expected.
-HCK_INLINE void hck_saw_semaphore(const void *_Nonnull s, int64_t value) {
+// Each object that was just made shows whether its members lie where they are expected; the first
+// semaphore with permits, which nobody else has yet, also that the real calls take one and give one
+// back by counting there.
+HCK_INLINE void hck_saw_semaphore(void *_Nonnull s, int64_t value) {
   if (hck_do_type(s) != HCK_DO_SEMAPHORE || hck_semaphore_value(s) != value || hck_semaphore_first(s) != value) {
-    hck_dispatch_semaphores_known = 2;
-  } else if (hck_dispatch_semaphores_known == 0) {
-    hck_dispatch_semaphores_known = 1;
+    hck_dispatch_semaphores_known = hck_dispatch_permits_known = 2;
+    return;
+  }
+  if (hck_dispatch_semaphores_known == 0) { hck_dispatch_semaphores_known = 1; }
+  if (hck_dispatch_permits_known == 0 && value > 0) {
+    int is_right = hck_real_dispatch_semaphore_wait(s, 0) == 0;
+    if (is_right) {
+      int64_t left = hck_semaphore_value(s);
+      is_right = hck_real_dispatch_semaphore_signal(s) == 0 && left == value - 1 && hck_semaphore_value(s) == value;
+    }
+    hck_dispatch_permits_known = is_right && hck_dispatch_semaphores_known == 1 ? 1 : 2;
   }
 }
 HCK_INLINE void hck_saw_group(const void *_Nonnull g) {
