@@ -7,7 +7,7 @@
 #include <string.h>
 
 uint64_t hck_dispatch_low, hck_dispatch_bytes, hck_swift_dispatch_low, hck_swift_dispatch_bytes;
-int hck_dispatch_queues_known, hck_dispatch_semaphores_known, hck_dispatch_groups_known;
+int hck_dispatch_queues_known, hck_dispatch_semaphores_known, hck_dispatch_groups_known, hck_dispatch_permits_known;
 void *hck_dispatch_block_invoke;
 
 static void look_at_libraries(void);
@@ -101,8 +101,6 @@ static void look_at_libraries(void) {
   void *sync = dlsym(RTLD_NEXT, "dispatch_sync");
   void *from = sync ? RTLD_NEXT : library;
   if (!sync && library) { sync = dlsym(library, "dispatch_sync"); }
-  // Version, label, its size, flags, flags' size, serial number, size, width, size, running, size,
-  // suspend count, size, target queue.
   const uint16_t *offsets = sync ? dlsym(from, "dispatch_queue_offsets") : 0;
   void **invoke = sync ? dlsym(from, "_dispatch_block_special_invoke") : 0;
   struct range range = {(uint64_t)sync, 0, 0, 0};
@@ -116,7 +114,6 @@ static void look_at_libraries(void) {
   if (!found) { return; }
   hck_dispatch_low = range.low;
   hck_dispatch_block_invoke = invoke ? *invoke : 0;
-  hck_dispatch_queues_known =
-    offsets && offsets[1] == 72 && offsets[5] == 64 && offsets[7] == 80 && offsets[8] == 2 && offsets[13] == 24;
+  hck_dispatch_queues_known = hck_queue_offsets_known(offsets);
   __atomic_store_n(&hck_dispatch_bytes, range.high - range.low, __ATOMIC_RELEASE);
 }

@@ -18,11 +18,13 @@ public import CHangcheck
 }
 
 /// Takes a permit that is there itself, as the real function would: the detour through it costs
-/// half of what is allowed. Only where the members of the first semaphore lay as expected.
+/// half of what is allowed. A decrement whose result is not negative is all that the real one does
+/// then, in the same order of memory; the permit of a thread that waits and was woken is not counted
+/// there any more. Only where the first semaphore was seen to count so.
 @c(dispatch_semaphore_wait) public func dispatchSemaphoreWait(
   _ semaphore: DispatchObject, _ timeout: UInt64
 ) -> Int {
-  if hck_knows_semaphores() != 0, let slot = hck_slot_of_thread(),
+  if hck_knows_permits() != 0, let slot = hck_slot_of_thread(),
     hck_semaphore_take(semaphore) != 0
   {
     let frame = hck_frame()
@@ -66,10 +68,7 @@ public import CHangcheck
     if hck_tally_again(slot, word(semaphore), HCK_GIVE.rawValue, frame) == 0 {
       firstSignal(slot, semaphore, frame)
     }
-    // With a permit of its own outstanding a thread never sees as many as there were at first.
-    if hck_knows_semaphores() != 0, hck_semaphore_first(semaphore) > 0,
-      hck_semaphore_value(semaphore) >= hck_semaphore_first(semaphore)
-    {
+    if hck_knows_semaphores() != 0, hck_semaphore_is_full(semaphore) != 0 {
       raise(HCK_ALARM_SEMAPHORE_HIGH, word(semaphore), frame)
     }
   }

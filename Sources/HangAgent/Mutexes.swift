@@ -17,12 +17,24 @@ public typealias Time = UnsafePointer<timespec>
 @inline(__always) func isTaken(_ result: Int32) -> Bool { result == 0 || result == 130 }
 
 @c(pthread_mutex_lock) public func mutexLock(_ mutex: Mutex) -> Int32 {
-  guard let slot = currentSlot() else { return hck_real_pthread_mutex_lock(mutex) }
   let word = mutexWord(mutex)
-  let before = beginWait(slot, word)
+  guard let slot = hck_slot_of_thread(), slot.pointee.wait == 0 else {
+    return mutexLockUnusually(mutex, hck_frame())
+  }
+  beginWait(slot, word)
+  let result = hck_real_pthread_mutex_lock(mutex)
+  endWait(slot, 0)
+  return isTaken(result) ? acquired(slot, word, hck_frame(), result) : result
+}
+
+/// The first lock of a thread, or one in a block of `dispatch_sync` or in a signal's handler that
+/// interrupted a wait. Apart, for what is kept across a call costs a store each time.
+@inline(never) private func mutexLockUnusually(_ mutex: Mutex, _ frame: UnsafeRawPointer) -> Int32 {
+  guard let slot = currentSlot() else { return hck_real_pthread_mutex_lock(mutex) }
+  let before = beginWait(slot, mutexWord(mutex))
   let result = hck_real_pthread_mutex_lock(mutex)
   endWait(slot, before)
-  return isTaken(result) ? acquired(slot, word, hck_frame(), result) : result
+  return isTaken(result) ? acquired(slot, mutexWord(mutex), frame, result) : result
 }
 
 @c(pthread_mutex_trylock) public func mutexTryLock(_ mutex: Mutex) -> Int32 {
@@ -52,10 +64,18 @@ public typealias Time = UnsafePointer<timespec>
 }
 
 @c(pthread_mutex_unlock) public func mutexUnlock(_ mutex: Mutex) -> Int32 {
+  if let slot = hck_slot_of_thread(), releasedNewest(slot, mutexWord(mutex)) {
+    return hck_real_pthread_mutex_unlock(mutex)
+  }
+  return mutexUnlockUnusually(mutex, hck_frame())
+}
+
+@inline(never) private func mutexUnlockUnusually(_ mutex: Mutex, _ frame: UnsafeRawPointer) -> Int32
+{
   if let slot = hck_slot_of_thread() {
-    if !released(slot, mutexWord(mutex)) { releasedElsewhere(mutex, slot, hck_frame()) }
+    if !released(slot, mutexWord(mutex)) { releasedElsewhere(mutex, slot, frame) }
   } else {
-    releasedUnheard(mutex, hck_frame())
+    releasedUnheard(mutex, frame)
   }
   return hck_real_pthread_mutex_unlock(mutex)
 }

@@ -12,14 +12,14 @@
     /// groups is recorded, and every call goes its usual way.
     static let areKnown: Bool = {
       InProcess.begin()
-      guard hck_dispatch_linked_begin() != 0,
+      guard hck_linked_queues_known() != 0,
         pointer(in: Dispatch.DispatchQueue.main).map({ UnsafeRawPointer($0) }) == hck_main_queue()
       else { return false }
       let group = Dispatch.DispatchGroup()
-      guard let object = pointer(in: group), hck_group_entered(object) == 0 else { return false }
+      guard let object = pointer(in: group), hck_group_count(object) == 0 else { return false }
       group.enter()
       defer { group.leave() }
-      return hck_group_entered(object) == 1 && hck_object_is_last(object) != 0
+      return hck_group_count(object) == 1 && hck_do_outer_references(object) == 0
     }()
 
     /// The object behind `wrapper`, unless it is not known where that lies.

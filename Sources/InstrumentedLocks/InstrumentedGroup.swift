@@ -66,9 +66,9 @@
       creation.end(object)
       if isNamed { InProcess.name(word & HCK_ADDRESS_MASK, nil) }
       guard let object, recordingSlot(word) != nil, isKnownUniquelyReferenced(&storage),
-        hck_object_is_last(object) != 0, let arena = hck_arena_get()
+        hck_do_outer_references(object) == 0, let arena = hck_arena_get()
       else { return }
-      let entered = hck_group_entered(object)
+      let entered = hck_group_count(object)
       if entered == 0 {
         forgetTallies(word, in: arena)
       } else if !hadBlocks.load(ordering: .relaxed) {
@@ -89,7 +89,7 @@
       let frame = hck_frame()
       guard let object else { return original.leave() }
       if let slot = currentSlot() {
-        if hck_group_entered(object) == 0 { leftTooOften(frame) }
+        if hck_group_count(object) == 0 { leftTooOften(frame) }
         tally(slot, word, HCK_GIVE, frame)
       }
       hck_dispatch_group_leave(object)

@@ -21,7 +21,7 @@
     /// Lets a queue begin that was made `initiallyInactive`; equals `DispatchObject.activate()`.
     @inline(never) public func activate() {
       let frame = hck_frame()
-      if let object, let slot = recordingSlot(word), hck_lane_unreleasable(object) == 2 {
+      if let object, let slot = recordingSlot(word), hck_queue_is_inactive(object) != 0 {
         tally(slot, word, HCK_GIVE, frame)
       }
       original.activate()
@@ -30,7 +30,7 @@
     /// Keeps the queue from running more blocks; equals `DispatchObject.suspend()`.
     @inline(never) public func suspend() {
       let frame = hck_frame()
-      if let slot = recordingSlot(word), let object, hck_lane_is_global(object) == 0 {
+      if let slot = recordingSlot(word), let object, hck_do_references(object) != Int32.max {
         tally(slot, word, HCK_TAKE, frame)
       }
       original.suspend()
@@ -39,8 +39,8 @@
     /// Undoes one `suspend()`; equals `DispatchObject.resume()`.
     @inline(never) public func resume() {
       let frame = hck_frame()
-      if let slot = recordingSlot(word), let object, hck_lane_is_global(object) == 0 {
-        if hck_lane_overresumes(object) != 0 {
+      if let slot = recordingSlot(word), let object, hck_do_references(object) != Int32.max {
+        if hck_queue_is_overresumed(object, 0) != 0 {
           raise(HCK_ALARM_OVERRESUMED, word, waits: true, frame)
         }
         tally(slot, word, HCK_GIVE, frame)
@@ -50,7 +50,7 @@
 
     private func checkTarget(_ target: DispatchObjects.Object?, _ frame: UnsafeRawPointer) {
       guard let object, let target, recordingSlot(word) != nil,
-        hck_lane_would_circle(object, target) != 0
+        hck_queue_leads_to(target, object) != 0
       else { return }
       raise(HCK_ALARM_TARGET_CYCLE, word, waits: true, frame)
     }

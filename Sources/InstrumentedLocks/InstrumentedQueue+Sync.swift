@@ -59,7 +59,7 @@
     private func enter(
       _ slot: Slot, _ wanted: ResourceWord, _ frame: UnsafeRawPointer
     ) -> ResourceWord {
-      if let object, hck_lane_owned(object, slot.pointee.tid) != nil { ownedAlready(frame) }
+      if let object, hck_queue_runs_on(object, slot.pointee.tid) != 0 { ownedAlready(frame) }
       let before = beginWait(slot, wanted, in: frame)
       acquired(slot, wanted, frame)
       return before
@@ -77,7 +77,7 @@
 
     /// A barrier on a global queue is none.
     @inline(never) func checkBarrier(_ frame: UnsafeRawPointer) {
-      guard let object, hck_lane_is_root(object) != 0 else { return }
+      guard let object, hck_queue_is_root(object) != 0 else { return }
       raise(HCK_ALARM_BARRIER_ON_GLOBAL, word, frame)
     }
   }

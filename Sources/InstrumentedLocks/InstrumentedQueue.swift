@@ -41,7 +41,7 @@
       storage = queue
       object = DispatchObjects.object(behind: queue)
       word = DispatchObjects.word(object, HCK_QUEUE)
-      let isShared = object.map { hck_lane_width($0) > 1 } ?? false
+      let isShared = object.map { hck_queue_width($0) > 1 } ?? false
       syncWord = isShared ? word | sharedBit : word
       creation = CreationMark(
         created == nil ? nil : object, fileID: created?.fileID ?? "", line: created?.line ?? 0)
@@ -49,7 +49,7 @@
 
     private func made(_ frame: UnsafeRawPointer) {
       guard let object, let slot = recordingSlot(word) else { return }
-      tallyCreation(slot, word, value: UInt64(hck_lane_width(object)), frame)
+      tallyCreation(slot, word, value: UInt64(hck_queue_width(object)), frame)
     }
 
     /// Makes a queue; equals `DispatchQueue.init(label:qos:attributes:autoreleaseFrequency:target:)`.
@@ -89,12 +89,12 @@
       let frame = hck_frame()
       creation.end(object)
       guard let object, recordingSlot(word) != nil, isKnownUniquelyReferenced(&storage),
-        hck_object_is_last(object) != 0
+        hck_do_outer_references(object) == 0
       else { return }
-      let state = hck_lane_unreleasable(object)
-      if state != 0 {
+      if hck_queue_is_suspended(object) != 0 {
         raise(
-          HCK_ALARM_RELEASED_SUSPENDED, word, other: state == 2 ? 1 : 0, waits: true, frame)
+          HCK_ALARM_RELEASED_SUSPENDED, word,
+          other: hck_queue_is_inactive(object) != 0 ? 1 : 0, waits: true, frame)
       }
     }
   }

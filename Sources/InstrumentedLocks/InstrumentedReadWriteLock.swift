@@ -69,11 +69,10 @@
     @discardableResult @inline(never) public func readLock() -> Int32 {
       let frame = hck_frame()
       // What is free costs no wait.
-      guard pthread_rwlock_tryrdlock(lock) == 0 else {
-        return take(sharedBit, frame) { pthread_rwlock_rdlock($0) }
+      guard let slot = hck_slot_of_thread(), pthread_rwlock_tryrdlock(lock) == 0 else {
+        return waitToRead(frame)
       }
-      if let slot = currentSlot() { acquired(slot, word | sharedBit, frame) }
-      return 0
+      return acquired(slot, word | sharedBit, frame)
     }
 
     /// Takes the lock for writing; equals `pthread_rwlock_wrlock`. 0, or EDEADLK where this thread
@@ -81,11 +80,10 @@
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @discardableResult @inline(never) public func writeLock() -> Int32 {
       let frame = hck_frame()
-      guard pthread_rwlock_trywrlock(lock) == 0 else {
-        return take(0, frame) { pthread_rwlock_wrlock($0) }
+      guard let slot = hck_slot_of_thread(), pthread_rwlock_trywrlock(lock) == 0 else {
+        return waitToWrite(frame)
       }
-      if let slot = currentSlot() { acquired(slot, word, frame) }
-      return 0
+      return acquired(slot, word, frame)
     }
 
     /// Takes the lock for reading if it can be had at once; equals `pthread_rwlock_tryrdlock`.
@@ -121,8 +119,23 @@
     /// Gives the lock back, however it was taken; equals `pthread_rwlock_unlock`.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @discardableResult @inline(never) public func unlock() -> Int32 {
-      if let slot = currentSlot(), !released(slot, word) { unlocksOthers(slot, hck_frame()) }
+      if let slot = hck_slot_of_thread(), releasedNewest(slot, word) {
+        return pthread_rwlock_unlock(lock)
+      }
+      return unlockUnusually(hck_frame())
+    }
+
+    @inline(never) private func unlockUnusually(_ frame: UnsafeRawPointer) -> Int32 {
+      if let slot = currentSlot(), !released(slot, word) { unlocksOthers(slot, frame) }
       return pthread_rwlock_unlock(lock)
+    }
+
+    @inline(never) private func waitToRead(_ frame: UnsafeRawPointer) -> Int32 {
+      take(sharedBit, frame) { pthread_rwlock_rdlock($0) }
+    }
+
+    @inline(never) private func waitToWrite(_ frame: UnsafeRawPointer) -> Int32 {
+      take(0, frame) { pthread_rwlock_wrlock($0) }
     }
 
     @inline(__always) private func take(

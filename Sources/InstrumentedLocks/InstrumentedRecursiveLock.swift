@@ -51,18 +51,7 @@
 
     /// Takes the lock, waiting for it as long as it takes; equals `NSRecursiveLock.lock()`.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
-    @inline(never) open func lock() {
-      let frame = hck_frame()
-      guard let slot = currentSlot() else {
-        _ = InProcess.lock(core.mutex, frame)
-        return
-      }
-      slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
-      let before = beginWait(slot, core.word)
-      let result = pthread_mutex_lock(core.mutex)
-      endWait(slot, before)
-      if result == 0 { acquired(slot, core.word, frame) }
-    }
+    @inline(never) open func lock() { RecordedMutex(pointer: core.mutex).lock(hck_frame()) }
 
     /// Takes the lock if it is free; equals `NSRecursiveLock.try()`.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
@@ -100,10 +89,7 @@
     /// not hold it.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) open func unlock() {
-      if let slot = currentSlot(), !released(slot, core.word) {
-        Misuse.unlocksOthers(core.mutex, slot, isRefused: true, hck_frame())
-      }
-      pthread_mutex_unlock(core.mutex)
+      RecordedMutex(pointer: core.mutex).unlock(isOwned: true, hck_frame())
     }
   }
 

@@ -51,11 +51,10 @@
       defer { created.end(UnsafeMutableRawPointer(mutating: object)) }
       // Another reference to the one below may still be signalled.
       guard hck_arena_get() != nil, isKnownUniquelyReferenced(&raw) else { return }
-      let (value, original) = permits
+      let missing = hck_semaphore_first(object) - hck_semaphore_value(object)
       // What comes next is libdispatch's trap.
-      if value < original {
-        raise(
-          HCK_ALARM_SEMAPHORE_LOW, word, other: UInt64(original - value), waits: true, hck_frame())
+      if missing > 0 {
+        raise(HCK_ALARM_SEMAPHORE_LOW, word, other: UInt64(missing), waits: true, hck_frame())
       }
     }
 
@@ -75,8 +74,12 @@
     /// Gives a permit back and says whether a thread was woken; equals
     /// `DispatchSemaphore.signal()`.
     @discardableResult @inline(never) public func signal() -> Int {
+      let frame = hck_frame()
       // Before, for whoever is woken may be done with the semaphore at once.
-      if let slot = currentSlot() { tally(slot, word, HCK_GIVE, hck_frame()) }
+      if let slot = currentSlot() {
+        tally(slot, word, HCK_GIVE, frame)
+        if hck_semaphore_is_full(object) != 0 { raise(HCK_ALARM_SEMAPHORE_HIGH, word, frame) }
+      }
       return dispatchSignal(object)
     }
 
@@ -92,16 +95,6 @@
       endWait(slot, before)
       if result == 0 { tally(slot, word, HCK_TAKE, frame) }
       return result
-    }
-
-    /// What it has and what it began with, from libdispatch's object.
-    private var permits: (value: Int, original: Int) {
-      hck_sanitizer_ignore_begin()
-      defer { hck_sanitizer_ignore_end() }
-      return (
-        object.load(fromByteOffset: 0x30, as: Int.self),
-        object.load(fromByteOffset: 0x38, as: Int.self)
-      )
     }
   }
 #endif

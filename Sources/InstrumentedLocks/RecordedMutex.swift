@@ -12,6 +12,14 @@
     @inline(__always) var word: ResourceWord { resourceWord(pointer, HCK_MUTEX) }
 
     @inline(__always) func lock(_ frame: UnsafeRawPointer) {
+      // What is free costs no wait.
+      guard let slot = hck_slot_of_thread(), pthread_mutex_trylock(pointer) == 0 else {
+        return wait(frame)
+      }
+      acquired(slot, word, frame)
+    }
+
+    @inline(never) private func wait(_ frame: UnsafeRawPointer) {
       guard let slot = currentSlot() else {
         _ = InProcess.lock(pointer, frame)
         return
@@ -42,6 +50,14 @@
     }
 
     @inline(__always) func unlock(isOwned: Bool = false, _ frame: UnsafeRawPointer) {
+      if let slot = hck_slot_of_thread(), releasedNewest(slot, word) {
+        pthread_mutex_unlock(pointer)
+      } else {
+        unlockUnusually(isOwned: isOwned, frame)
+      }
+    }
+
+    @inline(never) private func unlockUnusually(isOwned: Bool, _ frame: UnsafeRawPointer) {
       if let slot = currentSlot(), !released(slot, word) {
         Misuse.unlocksOthers(pointer, slot, isRefused: isOwned, frame)
       }

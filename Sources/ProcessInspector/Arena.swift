@@ -131,10 +131,12 @@ final class Arena {
       mutex: slot.pointee.wait_aux)
   }
 
-  /// The thread in a slot that waits without a time-out, and not for a condition.
+  /// The thread in a slot that waits without a time-out, and not for a condition or an operation.
   func waitingThread(_ index: UInt32) -> KernelThreadID? {
-    guard let wait = wait(index), !wait.isTimed, wait.key.kind != HCK_CONDITION.rawValue else {
-      return nil
+    guard let wait = wait(index), !wait.isTimed else { return nil }
+    switch wait.key.kind {
+    case HCK_CONDITION.rawValue, HCK_OPERATION.rawValue, HCK_OPERATION_QUEUE.rawValue: return nil
+    default: break
     }
     return KernelThreadID(Int32(truncatingIfNeeded: pointer(index).pointee.tid))
   }

@@ -38,13 +38,24 @@ extension DispatchMemory {
     return (result, nil)
   }
 
-  /// Whether a thread runs an item of a queue at this moment. The first thread is on the main queue
-  /// from its start, without running any.
-  func runsItem(pthread: UInt64, isMain: Bool) -> Bool {
+  /// Whether a thread runs queued items at this moment: one of the pool, or the first thread, which is
+  /// on the main queue from its start without running any. A thread of the program's own in a
+  /// synchronous call runs that call's block and no other.
+  func runsItems(pthread: UInt64, isMain: Bool) -> Bool {
     guard let data = threadData(pthread), data.word32(0) != 0, data.word(8) != 0 else {
       return false
     }
-    return !isMain || data.word(16) != 0
+    if isMain && data.word(16) != 0 { return true }
+    return queuesOfThread(pthread: pthread).contains(where: layout.isRoot)
+  }
+
+  /// Whether an address lies on the outermost frames of a thread's stack, which ends below its
+  /// descriptor and its thread-locals.
+  func endOfStack(pthread: UInt64, mentions address: UInt64) -> Bool {
+    let bytes = 16 << 10
+    guard pthread > UInt64(bytes), let end = RemoteBytes(memory, pthread &- UInt64(bytes), bytes)
+    else { return false }
+    return (0..<end.words).contains { end.word($0 * 8) == address }
   }
 
   /// libdispatch's thread-local block of a thread: its id, the queue, the frame.

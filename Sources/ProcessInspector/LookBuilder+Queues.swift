@@ -188,13 +188,18 @@ extension LookBuilder {
       guard threads[index].kind == .thread, threads[index].isAlive, !threads[index].isIdle,
         let pthread = threads[index].record?.pthread
       else { return false }
-      return dispatch.runsItem(
+      return dispatch.runsItems(
         pthread: pthread, isMain: threads[index].tid.rawValue == files.pid.rawValue)
     }
     guard members.count >= count else { return }
+    // libdispatch keeps a block's group on the stack of the thread that runs it, near its end.
+    let known = members.filter { index in
+      dispatch.endOfStack(pthread: threads[index].record?.pthread ?? 0, mentions: key.address)
+    }
+    let leaving = known.count == count ? known : members
     isOpen[key] = false
     needsOne.insert(key)
-    for member in members {
+    for member in leaving {
       holds[member].append(RecordedHold(key: key, isShared: false, since: 0, site: nil))
     }
   }

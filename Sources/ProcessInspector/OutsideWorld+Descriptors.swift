@@ -111,8 +111,9 @@ extension OutsideWorld {
   /// pair by which the program's other threads wake it; alone, that is nothing from outside.
   func isIdleSocketManager(_ call: SystemCall) -> Bool {
     // glibc's select has a larger frame than its other calls.
-    guard caller(of: call, within: 24) == .foundation, call.arguments[3] == 0,
-      call.arguments[0] > 0, call.arguments[0] <= 65_536
+    guard caller(of: call, within: 24) == .foundation, call.arguments[0] > 0,
+      call.arguments[0] <= 65_536,
+      call.arguments[3] == 0
     else { return false }
     let count = Int(call.arguments[0] + 63) / 64
     func selected(_ address: UInt64) -> [Int32]? {

@@ -28,7 +28,7 @@ public func currentSlot() -> Slot? {
 /// Says that the thread may block from here on. The clock of the wait is the reader's: it sees when
 /// the wait began. Returns what `endWait` puts back: in a signal's handler, the wait that the
 /// signal interrupted.
-@inlinable @inline(__always)
+@inlinable @inline(__always) @discardableResult
 public func beginWait(_ slot: Slot, _ word: ResourceWord) -> ResourceWord {
   let before = slot.pointee.wait
   slot.pointee.wait = word
@@ -44,28 +44,40 @@ public func endWait(_ slot: Slot, _ before: ResourceWord) {
 
 /// Pushes what was just acquired, with the site that `frame` (of the recorder's entry point) stands
 /// for, and passes `result` on, so that the rare case is a tail call and the usual one keeps few
-/// registers.
+/// registers: each is a store that the next locked operation waits for.
 @inlinable @inline(__always) @discardableResult
 public func acquired(
   _ slot: Slot, _ word: ResourceWord, _ frame: UnsafeRawPointer, _ result: Int32 = 0
 ) -> Int32 {
   let index = slot.pointee.count
-  if index >= slot.pointee.capacity { return acquiredBeyondCapacity(slot, word, frame, result) }
+  let end = hck_site_end(slot, frame)
+  if index >= slot.pointee.capacity || hck_site_is_short(frame, end) != 0 {
+    return acquiredUnusually(slot, word, frame, result)
+  }
   slot.pointee.count = index &+ 1
   hck_order()
   let entry = slot.pointee.held + Int(truncatingIfNeeded: index)
-  hck_site(slot, entry, frame)
+  hck_whole_site(entry, frame, end)
   hck_order()
   entry.pointee.resource = word
   return result
 }
 
+/// Where there is no room for one more, or less than a whole site to keep.
 @usableFromInline @inline(never)
-func acquiredBeyondCapacity(
+func acquiredUnusually(
   _ slot: Slot, _ word: ResourceWord, _ frame: UnsafeRawPointer, _ result: Int32
 ) -> Int32 {
   let error = hck_errno()
-  if growHeldStack(slot) { acquired(slot, word, frame) }
+  if slot.pointee.count < slot.pointee.capacity || growHeldStack(slot) {
+    let index = slot.pointee.count
+    slot.pointee.count = index &+ 1
+    hck_order()
+    let entry = slot.pointee.held + Int(truncatingIfNeeded: index)
+    hck_site(slot, entry, frame)
+    hck_order()
+    entry.pointee.resource = word
+  }
   hck_set_errno(error)
   return result
 }
@@ -74,6 +86,26 @@ func acquiredBeyondCapacity(
 /// not compared: an unlock does not say what it unlocks.
 @inlinable @inline(__always) @discardableResult
 public func released(_ slot: Slot, _ word: ResourceWord) -> Bool {
+  releasedNewest(slot, word) || releasedUnusually(slot, word)
+}
+
+/// The same where that is the newest entry of all, without a hole below it; else nothing is done,
+/// and the answer is false.
+@inlinable @inline(__always)
+public func releasedNewest(_ slot: Slot, _ word: ResourceWord) -> Bool {
+  let count = slot.pointee.count
+  if count == 0 { return false }
+  let top = slot.pointee.held + Int(truncatingIfNeeded: count &- 1)
+  if top.pointee.resource & ~sharedBit != word { return false }
+  if count > 1, (top - 1).pointee.resource == holeBit { return false }
+  top.pointee.resource = 0
+  hck_order()
+  slot.pointee.count = count &- 1
+  return true
+}
+
+@usableFromInline @inline(never)
+func releasedUnusually(_ slot: Slot, _ word: ResourceWord) -> Bool {
   let count = slot.pointee.count
   if count == 0 { return false }
   let top = slot.pointee.held + Int(truncatingIfNeeded: count &- 1)
@@ -81,7 +113,7 @@ public func released(_ slot: Slot, _ word: ResourceWord) -> Bool {
   top.pointee.resource = 0
   hck_order()
   slot.pointee.count = count &- 1
-  if count > 1, (top - 1).pointee.resource == holeBit { dropHoles(slot) }
+  dropHoles(slot)
   return true
 }
 
@@ -92,8 +124,7 @@ public func released(_ slot: Slot, _ word: ResourceWord) -> Bool {
 
 /// Leaves a hole where something was released that is not the newest (hand over hand), so that no
 /// entry moves.
-@usableFromInline
-func releasedOutOfOrder(_ slot: Slot, _ word: ResourceWord) -> Bool {
+private func releasedOutOfOrder(_ slot: Slot, _ word: ResourceWord) -> Bool {
   var index = slot.pointee.count
   while index > 0 {
     index &-= 1
@@ -106,7 +137,6 @@ func releasedOutOfOrder(_ slot: Slot, _ word: ResourceWord) -> Bool {
   return false
 }
 
-@usableFromInline
 func dropHoles(_ slot: Slot) {
   while slot.pointee.count > 0 {
     let top = slot.pointee.held + Int(slot.pointee.count &- 1)
@@ -120,8 +150,7 @@ func dropHoles(_ slot: Slot) {
 /// Room for more entries. Where half of them are holes, as behind a thread that goes hand over hand
 /// for ever, the others move together; else there is twice the room, from the arena's chunks. The
 /// slot keeps it for the threads that use it later.
-@usableFromInline
-func growHeldStack(_ slot: Slot) -> Bool {
+private func growHeldStack(_ slot: Slot) -> Bool {
   dropHoles(slot)
   if slot.pointee.count < slot.pointee.capacity { return true }
   guard let arena = hck_arena_get() else { return false }

@@ -5,6 +5,7 @@
 #define HCK_DISPATCH_H
 
 #include "hck_real.h"
+#include "hck_dispatch_memory.h"
 #include <semaphore.h>
 
 #define HCK_O void *_Nonnull
@@ -73,6 +74,7 @@ extern uint64_t hck_swift_dispatch_low HCK_HIDDEN, hck_swift_dispatch_bytes HCK_
 extern int hck_dispatch_queues_known HCK_HIDDEN;
 extern int hck_dispatch_semaphores_known HCK_HIDDEN; // 0 not yet, 1 yes, 2 no
 extern int hck_dispatch_groups_known HCK_HIDDEN;     // the same
+extern int hck_dispatch_permits_known HCK_HIDDEN;    // the same of what the real calls make of them
 // What a block object of libdispatch has for its invoke function; NULL where not known.
 extern void *_Nullable hck_dispatch_block_invoke HCK_HIDDEN;
 
@@ -92,8 +94,6 @@ HCK_INLINE int hck_is_inner(const void *_Nonnull frame) {
   return hck_in_dispatch(caller) || hck_in_agent(caller);
 }
 
-// libdispatch's objects, on 64-bit Linux since version 5 of Swift.
-#define HCK_DO(type, object, offset) __atomic_load_n((const type *)((const char *)(object) + (offset)), __ATOMIC_RELAXED)
 // The type of an object: kinds in the low byte, subtypes in the next; 0 for what is none.
 HCK_INLINE uint32_t hck_do_type(const void *_Nonnull object) {
   uint64_t vtable = HCK_DO(uint64_t, object, 0);
@@ -106,21 +106,12 @@ HCK_INLINE int hck_do_is_source(uint32_t type) { return (type & 0xff) == 0x13; }
 HCK_INLINE int hck_do_is_root(uint32_t type) { return (type & 0x100ff) == 0x10011; }
 // Neither a root queue nor one that cannot be suspended.
 HCK_INLINE int hck_do_suspends(uint32_t type) { return (type & 0x300f0) == 0x10; }
-HCK_INLINE int32_t hck_do_references(const void *_Nonnull o) { return HCK_DO(int32_t, o, 8); }
-HCK_INLINE int32_t hck_do_outer_references(const void *_Nonnull o) { return HCK_DO(int32_t, o, 12); }
-HCK_INLINE void *_Nullable hck_queue_target(const void *_Nonnull q) { return (void *)HCK_DO(uint64_t, q, 24); }
-HCK_INLINE uint64_t hck_queue_state(const void *_Nonnull q) { return HCK_DO(uint64_t, q, 56); }
-HCK_INLINE uint16_t hck_queue_width(const void *_Nonnull q) { return HCK_DO(uint16_t, q, 80); }
-HCK_INLINE int64_t hck_semaphore_value(const void *_Nonnull s) { return HCK_DO(int64_t, s, 48); }
-HCK_INLINE int64_t hck_semaphore_first(const void *_Nonnull s) { return HCK_DO(int64_t, s, 56); }
 // What dispatch_semaphore_wait does where there is a permit: the value is the number of permits, less
 // those who wait. 0 when there is none, or somebody came between.
 HCK_INLINE int hck_semaphore_take(void *_Nonnull s) {
   int64_t *value = (int64_t *)((char *)s + 48), permits = __atomic_load_n(value, __ATOMIC_RELAXED);
   return permits > 0 && __atomic_compare_exchange_n(value, &permits, permits - 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
-HCK_INLINE uint32_t hck_group_count(const void *_Nonnull g) { return (0u - (HCK_DO(uint32_t, g, 48) & ~3u)) >> 2; }
-HCK_INLINE uint64_t hck_group_state(const void *_Nonnull g) { return HCK_DO(uint64_t, g, 48); }
 HCK_INLINE int hck_is_block_object(const void *_Nonnull block) {
   return hck_dispatch_block_invoke && HCK_DO(uint64_t, block, 16) == (uint64_t)hck_dispatch_block_invoke &&
          HCK_DO(uint64_t, block, 32) == 0xD159B10Cull;
@@ -131,13 +122,24 @@ HCK_INLINE uint32_t hck_block_flags(const void *_Nonnull block) { return HCK_DO(
 HCK_INLINE int hck_has_dispatch(void) { return hck_dispatch_bytes != 0; }
 HCK_INLINE int hck_knows_queues(void) { return hck_dispatch_queues_known; }
 HCK_INLINE int hck_knows_semaphores(void) { return hck_dispatch_semaphores_known == 1; }
+HCK_INLINE int hck_knows_permits(void) { return hck_dispatch_permits_known == 1; }
 HCK_INLINE int hck_knows_groups(void) { return hck_dispatch_groups_known == 1; }
-// Each object that was just made shows whether its members lie where they are expected.
-HCK_INLINE void hck_saw_semaphore(const void *_Nonnull s, int64_t value) {
+// Each object that was just made shows whether its members lie where they are expected; the first
+// semaphore with permits, which nobody else has yet, also that the real calls take one and give one
+// back by counting there.
+HCK_INLINE void hck_saw_semaphore(void *_Nonnull s, int64_t value) {
   if (hck_do_type(s) != HCK_DO_SEMAPHORE || hck_semaphore_value(s) != value || hck_semaphore_first(s) != value) {
-    hck_dispatch_semaphores_known = 2;
-  } else if (hck_dispatch_semaphores_known == 0) {
-    hck_dispatch_semaphores_known = 1;
+    hck_dispatch_semaphores_known = hck_dispatch_permits_known = 2;
+    return;
+  }
+  if (hck_dispatch_semaphores_known == 0) { hck_dispatch_semaphores_known = 1; }
+  if (hck_dispatch_permits_known == 0 && value > 0) {
+    int is_right = hck_real_dispatch_semaphore_wait(s, 0) == 0;
+    if (is_right) {
+      int64_t left = hck_semaphore_value(s);
+      is_right = hck_real_dispatch_semaphore_signal(s) == 0 && left == value - 1 && hck_semaphore_value(s) == value;
+    }
+    hck_dispatch_permits_known = is_right && hck_dispatch_semaphores_known == 1 ? 1 : 2;
   }
 }
 HCK_INLINE void hck_saw_group(const void *_Nonnull g) {
@@ -146,46 +148,6 @@ HCK_INLINE void hck_saw_group(const void *_Nonnull g) {
   } else if (hck_dispatch_groups_known == 0) {
     hck_dispatch_groups_known = 1;
   }
-}
-
-// dq_state.
-#define HCK_DQ_OWNER 0x3fffffffull
-#define HCK_DQ_SUSPENSION 0xff80000000000000ull
-#define HCK_DQ_INTERVAL 0x0400000000000000ull
-#define HCK_DQ_SIDE 0x0200000000000000ull
-#define HCK_DQ_INACTIVE 0x0100000000000000ull
-#define HCK_DQ_NEEDS_ACTIVATION 0x0080000000000000ull
-
-// libdispatch's own condition for its trap: the queue, or one that it leads to, is locked by this
-// very thread.
-HCK_INLINE int hck_queue_runs_on(const void *_Nonnull queue, uint32_t tid) {
-  const void *q = queue;
-  for (int depth = 0; depth < 64; depth++) {
-    const void *target = hck_queue_target(q);
-    if (!target) { return 0; } // a root queue has no owner
-    if (((hck_queue_state(q) ^ tid) & HCK_DQ_OWNER) == 0) { return 1; }
-    q = target;
-  }
-  return 0;
-}
-HCK_INLINE int hck_queue_is_overresumed(const void *_Nonnull queue, int source) {
-  uint64_t state = hck_queue_state(queue);
-  if (state >= HCK_DQ_INTERVAL || state & HCK_DQ_SIDE) { return 0; }
-  return !(source && (state & HCK_DQ_SUSPENSION) == (HCK_DQ_INACTIVE | HCK_DQ_NEEDS_ACTIVATION));
-}
-HCK_INLINE int hck_queue_is_suspended(const void *_Nonnull queue) {
-  return (hck_queue_state(queue) & HCK_DQ_SUSPENSION) != 0;
-}
-HCK_INLINE int hck_queue_is_inactive(const void *_Nonnull queue) {
-  return (hck_queue_state(queue) & HCK_DQ_INACTIVE) != 0;
-}
-HCK_INLINE int hck_queue_leads_to(const void *_Nonnull from, const void *_Nonnull to) {
-  const void *q = from;
-  for (int depth = 0; q && depth < 64; depth++) {
-    if (q == to) { return 1; }
-    q = hck_queue_target(q);
-  }
-  return 0;
 }
 
 #endif

@@ -45,7 +45,7 @@ enum hck_kind {
 // top of the caller's stack. Code that keeps frame pointers, as unoptimised code does, is followed
 // further: chain holds for each frame the rbp that it saved, which is where the next frame lies, and
 // the return address in it; the first lies at window[0]. So wrappers that have returned are seen
-// through. Two words are copied at once: the next locked operation waits for each store.
+// through.
 #define HCK_WINDOW_WORDS 6
 #define HCK_WINDOW_BYTES (HCK_WINDOW_WORDS * 8)
 #define HCK_CHAIN_LEVELS 4

@@ -72,32 +72,53 @@ HCK_INLINE void hck_order(void) { __asm__ volatile("" ::: "memory"); }
 
 void hck_short_site(hck_entry *_Nonnull entry, const void *_Nonnull frame, uint64_t end) HCK_HIDDEN;
 
-// Keeps the site of an acquisition. Expanded where it is used: a call would cost as much as the
-// copy. Reads no further than the thread's stack, or, on a stack that is not known (a coroutine's,
-// a signal's), than the page of the frame.
-HCK_INLINE void hck_site(
-  hck_slot *_Nonnull slot, hck_entry *_Nonnull entry, const void *_Nonnull frame) {
+// Where a site's frames end: at the thread's stack's end, or, on a stack that is not known (a
+// coroutine's, a signal's), at that of the frame's page.
+HCK_INLINE uint64_t hck_site_end(const hck_slot *_Nonnull slot, const void *_Nonnull frame) {
   uint64_t at = (uint64_t)frame;
-  uint64_t end = at >= slot->stack_low && at < slot->stack_high ? slot->stack_high : (at | 4095) + 1;
+  return at >= slot->stack_low && at < slot->stack_high ? slot->stack_high : (at | 4095) + 1;
+}
+// Whether less is to be kept, or is there, than usual.
+HCK_INLINE int hck_site_is_short(const void *_Nonnull frame, uint64_t end) {
+  return __builtin_expect((uint64_t)frame + hck_window_reach > end, 0);
+}
+// One word that was stored just now: read alone, it need not wait until that store is done, as a
+// read of two would.
+HCK_INLINE uint64_t hck_fresh(uint64_t at) { return *(const volatile uint64_t *)at; }
+HCK_INLINE void hck_keep(uint64_t *_Nonnull to, uint64_t first, uint64_t second) {
+  *(volatile uint64_t *)to = first;
+  *(volatile uint64_t *)(to + 1) = second;
+}
+
+// Keeps the site of an acquisition, where it is not short. Expanded where it is used: a call would
+// cost as much as the copy.
+HCK_INLINE void hck_whole_site(hck_entry *_Nonnull entry, const void *_Nonnull frame, uint64_t end) {
+  uint64_t at = (uint64_t)frame, next = hck_fresh(at), level = 0;
   entry->frame = at;
-  if (__builtin_expect(at + hck_window_reach > end, 0)) {
-    hck_short_site(entry, frame, end);
-    return;
-  }
-  __builtin_memcpy(entry->window, frame, HCK_WINDOW_BYTES);
-  uint64_t next = *(const uint64_t *)frame, level = 0;
+  hck_keep(entry->window, next, hck_fresh(at + 8));
+  __builtin_memcpy(entry->window + 2, (const uint64_t *)frame + 2, HCK_WINDOW_BYTES - 16);
 #pragma clang loop unroll(full)
   for (; level < HCK_CHAIN_LEVELS; level++) {
     // rbp is any value at all in code that keeps no frame pointers.
     if (next <= at || next > end - 16) { break; }
     at = next;
-    __builtin_memcpy(&entry->chain[level * 2], (const void *)at, 16);
-    next = *(const uint64_t *)at;
+    next = hck_fresh(at);
+    hck_keep(&entry->chain[level * 2], next, hck_fresh(at + 8));
   }
   // since, length and levels in one store.
   uint64_t facts = __atomic_load_n(&hck_current_arena->clock, __ATOMIC_RELAXED) |
                    (uint64_t)HCK_WINDOW_BYTES << 32 | level << 48;
   __builtin_memcpy(&entry->since, &facts, sizeof facts);
+}
+HCK_INLINE void hck_site(
+  hck_slot *_Nonnull slot, hck_entry *_Nonnull entry, const void *_Nonnull frame) {
+  uint64_t end = hck_site_end(slot, frame);
+  if (hck_site_is_short(frame, end)) {
+    entry->frame = (uint64_t)frame;
+    hck_short_site(entry, frame, end);
+    return;
+  }
+  hck_whole_site(entry, frame, end);
 }
 
 HCK_INLINE uint64_t hck_load64(const uint64_t *_Nonnull p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
