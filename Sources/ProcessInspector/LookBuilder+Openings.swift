@@ -39,6 +39,8 @@ extension LookBuilder {
       addHolders(of: key, dispatch)
     }
     let objects = Set(open.keys)
+    // Thousands of blocks and tasks mostly run the same few functions.
+    var byFunction: [UInt64: Set<UInt64>] = [:]
     for index in threads.indices where threads[index].kind != .thread {
       var found: Set<UInt64> = []
       if let block = threads[index].block {
@@ -48,7 +50,10 @@ extension LookBuilder {
         found.formUnion(dispatch.references(ofTask: threads[index].subject, to: objects))
       }
       if let function = threads[index].code.first {
-        found.formUnion(dispatch.codeReferences(from: function, to: objects))
+        let references =
+          byFunction[function] ?? dispatch.codeReferences(from: function, to: objects)
+        byFunction[function] = references
+        found.formUnion(references)
       }
       for address in found {
         guard let key = open[address], !holds[index].contains(where: { $0.key == key }) else {
