@@ -73,7 +73,8 @@ package final class OwnProcess {
       tool: .current, mode: .inProcess,
       process: WatchedProcess(
         pid: files.pid.rawValue, executable: files.executable(), arguments: files.arguments()),
-      threads: alarms.threads, resources: alarms.resources)
+      threads: alarms.threads,
+      resources: ReportAssembler.named(alarms.resources, by: alarms.threads))
     let resources = confirmed.flatMap(\.deadlock.edges).map(\.resource)
     let maker = DeadlockFinding(
       threads: report.threads, resources: report.resources, process: report.process,

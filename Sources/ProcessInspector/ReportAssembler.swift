@@ -74,17 +74,41 @@ struct ReportAssembler {
     }
   }
 
-  /// Where a function begins; the first instructions often have no line of their own.
+  /// A task's stack; one that has not begun stands at a function's beginning.
+  private func taskStack(_ code: [UInt64]) -> [Frame] {
+    var stack = ConcurrencyMemory.named(code, symbolizer)
+    guard let index = stack.firstIndex(where: { !$0.runtime }), (stack[index].line ?? 0) == 0,
+      let whole = code.lazy.map(beginning).first(where: { frames in
+        frames.last?.symbol == stack[index].symbol && (frames.last?.line ?? 0) > 0
+      })
+    else { return stack }
+    stack.replaceSubrange(index...index, with: whole)
+    return stack
+  }
+
+  /// Where a function begins. The first instructions often have no line of their own, and a
+  /// forwarder has none at all: then what it calls stands for it, where that bears its name.
   private func beginning(of function: UInt64) -> [Frame] {
+    beginning(of: function, forwards: 2)
+  }
+
+  private func beginning(of function: UInt64, forwards: Int) -> [Frame] {
     func frames(_ offset: UInt64) -> [Frame] {
       symbolizer.frames(for: [RawFrame(pc: function &+ offset, cfa: 0, isExact: true)])
     }
     let first = frames(0)
-    guard first.last.map({ ($0.line ?? 0) == 0 && $0.file != nil }) ?? false else { return first }
+    guard let name = first.last?.symbol, (first.last?.line ?? 0) == 0 else { return first }
     for offset in stride(from: UInt64(4), to: 64, by: 4) {
       let next = frames(offset)
-      if next.last?.symbol != first.last?.symbol { break }
+      if next.last?.symbol != name { break }
       if let line = next.last?.line, line > 0 { return next }
+    }
+    guard forwards > 0, let code = RemoteBytes(memory, function, 128) else { return first }
+    for offset in 0..<123 where code.byte(offset) & 0xfe == 0xe8 {
+      let distance = Int64(Int32(bitPattern: code.word32(offset + 1)))
+      let target = function &+ UInt64(offset + 5) &+ UInt64(bitPattern: distance)
+      let next = beginning(of: target, forwards: forwards - 1)
+      if next.last?.symbol == name, (next.last?.line ?? 0) > 0 { return next }
     }
     return first
   }
@@ -113,7 +137,7 @@ struct ReportAssembler {
   private func pendingWork(_ seen: Snapshot.Thread, _ kernel: SeenThread) -> Thread {
     let stack =
       seen.kind == .task
-      ? ConcurrencyMemory.named(kernel.code, symbolizer)
+      ? taskStack(kernel.code)
       : kernel.code.flatMap(beginning)
     return Thread(
       id: seen.id, kind: seen.kind, tid: 0, address: Address(kernel.subject),
@@ -158,8 +182,8 @@ struct ReportAssembler {
   }
 
   func events(of key: ResourceKey, _ look: Look) -> [ResourceEvent] {
-    arena.tallies(of: key).sorted { ($0.first, $0.last) < ($1.first, $1.last) }.compactMap {
-      tally in
+    var events: [ResourceEvent] = []
+    for tally in arena.tallies(of: key).sorted(by: { ($0.first, $0.last) < ($1.first, $1.last) }) {
       let action: ResourceEvent.Action
       switch tally.operation {
       case .create: action = .made
@@ -170,15 +194,44 @@ struct ReportAssembler {
       let stack = acquisition(tally.site, live: [])
       // From where it was made is often not kept, and then tells nothing.
       guard !stack.isEmpty, action != .made || stack.contains(where: { !$0.runtime }) else {
-        return nil
+        continue
       }
       let seen = look.threads.first { $0.isAlive && $0.kind == .thread && $0.tid == tally.tid }
-      return ResourceEvent(
+      let event = ResourceEvent(
         action: action, count: Int(clamping: tally.count), thread: seen?.id,
         threadName: tally.threadName,
         secondsAgo: Double(arena.clock &- tally.last) / 1000, stack: stack)
+      if let index = events.firstIndex(where: { $0.isAtSamePlace(as: event) }) {
+        events[index].add(event)
+      } else {
+        events.append(event)
+      }
+    }
+    return events
+  }
+
+  /// What a one-time initialisation makes, from the function that asks for it.
+  static func named(_ resources: [Resource], by threads: [Thread]) -> [Resource] {
+    var names: [ResourceID: String] = [:]
+    for thread in threads {
+      for (resource, stack) in thread.holds.map({ ($0.resource, $0.stack) })
+        + (thread.waitsFor.map { [($0.resource, $0.stack)] } ?? [])
+      {
+        guard let symbol = stack.first(where: { $0.symbol?.hasSuffix(accessor) ?? false })?.symbol
+        else { continue }
+        names[resource] = names[resource] ?? String(symbol.dropLast(accessor.count))
+      }
+    }
+    return resources.map { resource in
+      guard resource.kind == .once, resource.name == nil, let name = names[resource.id] else {
+        return resource
+      }
+      var resource = resource
+      resource.name = name
+      return resource
     }
   }
+  private static let accessor = ".unsafeMutableAddressor"
 
   /// As the program named it, or else where it was made.
   func name(_ key: ResourceKey) -> String? {

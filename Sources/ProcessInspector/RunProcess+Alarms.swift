@@ -31,7 +31,8 @@ extension RunProcess {
       look: look, assembler: assembler, memory: memory, stacks: stacks, threads: picture.threads,
       resources: picture.resources)
     for alarm in told { report.add(alarm) }
-    (picture.threads, picture.resources) = (report.threads, report.resources)
+    picture.threads = report.threads
+    picture.resources = ReportAssembler.named(report.resources, by: report.threads)
     return (report, picture, look)
   }
 

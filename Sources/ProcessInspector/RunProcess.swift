@@ -119,7 +119,9 @@ final class RunProcess {
     } else if let refusal = capture.refusal, missing > 0 {
       limits.append("the stacks of \(missing) threads could not be read (\(refusal))")
     }
-    return Picture(threads: threads, resources: assembler.resources(look), limits: limits)
+    return Picture(
+      threads: threads, resources: ReportAssembler.named(assembler.resources(look), by: threads),
+      limits: limits)
   }
 
   /// What it runs now.

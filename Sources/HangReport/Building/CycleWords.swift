@@ -186,6 +186,8 @@ struct CycleWords {
     guard victims.count != 1 else { return "\(names.short(victims[0])) waits behind \(them)" }
     let main = victims.first { names.threads[$0].map(names.isMain) ?? false }
     let among = main.map { ", \(names.short($0)) among them," } ?? ""
-    return victims.isEmpty ? "" : "\(victims.count) more threads\(among) wait behind \(them)"
+    let areThreads = victims.allSatisfy { names.threads[$0]?.kind ?? .thread == .thread }
+    let more = areThreads ? "more threads" : "more"
+    return victims.isEmpty ? "" : "\(victims.count) \(more)\(among) wait behind \(them)"
   }
 }

@@ -11,6 +11,8 @@ public struct ResourceEvent: Hashable, Sendable {
   public var thread: ThreadID?
   /// What it was called, where it has ended.
   public var threadName: String?
+  /// How many threads did so.
+  public var threads = 1
   /// Seconds since the last time; nil where not known.
   public var secondsAgo: Double?
   public var stack: [Frame]
@@ -26,11 +28,30 @@ public struct ResourceEvent: Hashable, Sendable {
     self.stack = stack
   }
 
+  /// Whether another thread did the same from the same line.
+  public func isAtSamePlace(as other: ResourceEvent) -> Bool {
+    action == other.action && action != .made && stack.count == other.stack.count
+      && zip(stack, other.stack).allSatisfy { a, b in
+        a.symbol == b.symbol && a.file == b.file && a.line == b.line && a.column == b.column
+      }
+  }
+
+  /// Adds what another thread did at the same place.
+  public mutating func add(_ other: ResourceEvent) {
+    count += other.count
+    threads += other.threads
+    thread = nil
+    threadName = nil
+    secondsAgo = [secondsAgo, other.secondsAgo].compactMap { $0 }.min()
+  }
+
   /// `"worker" entered group 0x1 here, twice, last 1.2 s ago`.
   func label(_ id: ResourceID, _ names: Names) -> String {
     let (resource, kind) = (names.resource(id), names.resources[id]?.kind)
     let ended = threadName.map { "\"\(cleaned($0))\", which has ended," }
-    let who = thread.map(names.short) ?? ended ?? "a thread that has ended"
+    let who =
+      threads > 1
+      ? "\(threads) threads" : thread.map(names.short) ?? ended ?? "a thread that has ended"
     if action == .made {
       let value = kind == .semaphore ? " with the value \(count)" : ""
       return "\(resource) was made here\(value)"

@@ -45,6 +45,8 @@ struct RuntimeCode {
 
   func isRuntime(linkerName: String?, place: DebugInfo.Place) -> Bool {
     if isRuntimeImage { return true }
+    // The compiler's way to a lazy global: who asks for it is the caller.
+    if let linkerName, linkerName.hasPrefix("$s"), linkerName.hasSuffix("vau") { return true }
     if let linkerName, Self.isOwn(linkerName) { return true }
     if let file = place.file {
       if Self.isToolchain(file: file) { return true }

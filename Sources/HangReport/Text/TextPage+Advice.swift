@@ -143,10 +143,16 @@ extension TextPage {
       let reader = names.short(edges[index].thread)
       let lock = style.lock(cycle.letter(edges[index].waitsFor))
       let site = place(waitStack(cycle, edges[index]))
-      line("  \(reader) reads \(lock) at \(site), but a writer that waits keeps new readers out.")
+      line(
+        cycle.words.isQueue(edges[index])
+          ? "  \(reader) syncs onto \(lock) at \(site), but a barrier that waits lets nobody in before it."
+          : "  \(reader) reads \(lock) at \(site), but a writer that waits keeps new readers out.")
     }
     if edges.count == 2, edges[0].waitsFor == edges[1].waitsFor {
-      line("  Do not take a read lock again in a thread that holds it already.")
+      line(
+        cycle.words.isQueue(edges[0])
+          ? "  Do not sync onto a queue from a block that runs on it."
+          : "  Do not take a read lock again in a thread that holds it already.")
     } else {
       adviseOrder(cycle)
     }
@@ -179,6 +185,9 @@ extension TextPage {
       line(
         "    \(thread) takes \(style.lock(cycle.letter(holds))) at \(sites[index].0), "
           + "then \(style.lock(cycle.letter(waits))) at \(sites[index].1)")
+    }
+    if edges.contains(where: { names.resources[$0.waitsFor]?.kind == .once }) {
+      line("  ask for a lazy global before a lock is taken, or keep locks out of its initialiser;")
     }
     line("  or release the first lock before taking the second.")
   }
