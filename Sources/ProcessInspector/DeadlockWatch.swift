@@ -245,7 +245,8 @@ final class DeadlockWatch {
   /// Whether nothing can move any more; and what those wait for whose waits no record shows, since
   /// their calls cannot be interposed (a static standard library).
   private func survey(now: UInt64) -> [ConfirmedDeadlock] {
-    let rest = standstills.isEmpty ? min(50 &* surveyCost, Self.longestRest) : 0
+    let hasNoSuspects = standstills.isEmpty && hiddenCandidates.isEmpty
+    let rest = hasNoSuspects ? min(50 &* surveyCost, Self.longestRest) : 0
     guard now &- surveyedAt >= max(Self.surveyInterval, rest) else { return [] }
     surveyedAt = now
     let begun = hck_monotonic_ns()
