@@ -8,5 +8,5 @@ public import CHangcheck
   guard let arena = hck_arena_get(), hck_load32(&arena.pointee.watched) != 0,
     hck_is_confined() == 0, arena.pointee.pid == hck_process_id()
   else { return }
-  tellEnd(arena)
+  tellEnd(arena, hck_frame())
 }

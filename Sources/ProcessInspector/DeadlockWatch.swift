@@ -247,7 +247,8 @@ final class DeadlockWatch {
   private func survey(now: UInt64) -> [ConfirmedDeadlock] {
     // What thousands of tasks wait for takes long to read, and one that was told stays as it is.
     let longest = max(Self.longestRest, 20 &* surveyCost)
-    let rest = standstills.isEmpty ? min(50 &* surveyCost, longest) : 0
+    let hasNoSuspects = standstills.isEmpty && hiddenCandidates.isEmpty
+    let rest = hasNoSuspects ? min(50 &* surveyCost, longest) : 0
     guard now &- surveyedAt >= max(Self.surveyInterval, rest) else { return [] }
     surveyedAt = now
     let begun = hck_monotonic_ns()

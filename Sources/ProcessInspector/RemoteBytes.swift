@@ -2,27 +2,35 @@
 struct RemoteBytes {
   let address: UInt64
   private let bytes: [UInt8]
+  /// Objects lie at multiples of 16, their copies do not: a search through this very process for
+  /// tasks must not find these, nor what is left of them.
+  private let padding: Int
 
   /// Nil where the process has not all of it.
   init?(_ memory: ProcessMemory, _ address: UInt64, _ count: Int) {
     guard address >= 4096, address < 1 << 47, count > 0 else { return nil }
     // The reader fills a prefix and returns its length, clamped in case it lies.
-    bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-      filled = min(count, max(0, memory.read(address, into: UnsafeMutableRawBufferPointer(buffer))))
+    let padding = Int((address &+ 8) % 16)
+    bytes = [UInt8](unsafeUninitializedCapacity: padding + count) { buffer, filled in
+      buffer[..<padding].initialize(repeating: 0)
+      let room = UnsafeMutableRawBufferPointer(
+        rebasing: UnsafeMutableRawBufferPointer(buffer)[padding..<padding + count])
+      filled = padding + min(count, max(0, memory.read(address, into: room)))
     }
-    guard bytes.count == count else { return nil }
+    guard bytes.count == padding + count else { return nil }
     self.address = address
+    self.padding = padding
   }
 
   func word(_ offset: Int) -> UInt64 { load(offset, as: UInt64.self) }
   func word32(_ offset: Int) -> UInt32 { load(offset, as: UInt32.self) }
   func word16(_ offset: Int) -> UInt16 { load(offset, as: UInt16.self) }
   func byte(_ offset: Int) -> UInt8 { load(offset, as: UInt8.self) }
-  var words: Int { bytes.count / 8 }
+  var words: Int { (bytes.count - padding) / 8 }
 
   private func load<T: FixedWidthInteger & BitwiseCopyable>(_ offset: Int, as type: T.Type) -> T {
-    guard offset >= 0, bytes.count - offset >= MemoryLayout<T>.size else { return 0 }
-    return bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: T.self) }
+    guard offset >= 0, bytes.count - padding - offset >= MemoryLayout<T>.size else { return 0 }
+    return bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: padding + offset, as: T.self) }
   }
 }
 

@@ -5,9 +5,11 @@ public import CHangcheck
 /// Says what is left behind by a program that ends now: locks of threads that have ended, and
 /// groups and semaphores that others wait for. The caller has made sure that somebody watches, and
 /// that this process is the arena's.
-public func tellEnd(_ arena: UnsafeMutablePointer<hck_arena>) {
+public func tellEnd(
+  _ arena: UnsafeMutablePointer<hck_arena>, _ frame: UnsafeRawPointer
+) {
   tellLeftLocked(arena)
-  tellWaitedFor(arena)
+  tellWaitedFor(arena, frame)
 }
 
 /// Locks of threads that have ended. Their memory may be gone: the kernel reads it.
@@ -48,7 +50,9 @@ private func isMutexHeld(_ address: UInt64, by tid: UInt32, in pid: UInt32) -> B
 
 /// Groups and semaphores that other threads wait for without a limit. Their number is bounded, and
 /// only the last alarm waits: all are read together.
-private func tellWaitedFor(_ arena: UnsafeMutablePointer<hck_arena>) {
+private func tellWaitedFor(
+  _ arena: UnsafeMutablePointer<hck_arena>, _ frame: UnsafeRawPointer
+) {
   var count = 0
   var index: UInt32 = 0
   let slots = hck_load32(&arena.pointee.slots)
@@ -64,7 +68,7 @@ private func tellWaitedFor(_ arena: UnsafeMutablePointer<hck_arena>) {
     guard isWaitedFor(slot) else { continue }
     count &-= 1
     let word = hck_load64(&slot.pointee.wait)
-    raise(HCK_ALARM_AT_EXIT, word, waits: count == 0, hck_frame())
+    raise(HCK_ALARM_AT_EXIT, word, waits: count == 0, frame)
   }
 }
 

@@ -11,7 +11,7 @@ extension Watchdog {
     public var color = Color.auto
     /// How long a run loop or queue may make no progress; kept for the version that watches them.
     public var hangThreshold = Duration.milliseconds(250)
-    /// How long a wait may last before it is worth a note; kept for the version that notes it.
+    /// How long a wait may last before it is worth a note.
     public var waitThreshold = Duration.seconds(10)
     /// Whether lock orders that could deadlock are reported; kept for the version that finds them.
     public var predictsDeadlocks = false
