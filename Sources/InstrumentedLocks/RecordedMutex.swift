@@ -12,14 +12,19 @@
     @inline(__always) var word: ResourceWord { resourceWord(pointer, HCK_MUTEX) }
 
     @inline(__always) func lock(_ frame: UnsafeRawPointer) {
-      // What is free costs no wait.
-      guard let slot = hck_slot_of_thread(), pthread_mutex_trylock(pointer) == 0 else {
-        return wait(frame)
+      guard let slot = hck_slot_of_thread(), slot.pointee.wait == 0 else {
+        return lockUnusually(frame)
       }
-      acquired(slot, word, frame)
+      slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
+      beginWait(slot, word)
+      let result = pthread_mutex_lock(pointer)
+      endWait(slot, 0)
+      if result == 0 { acquired(slot, word, frame) }
     }
 
-    @inline(never) private func wait(_ frame: UnsafeRawPointer) {
+    /// The first lock of a thread, or one in a block of a queue's `sync` or in a signal's handler
+    /// that interrupted a wait. Apart, for what is kept across a call costs a store each time.
+    @inline(never) private func lockUnusually(_ frame: UnsafeRawPointer) {
       guard let slot = currentSlot() else {
         _ = InProcess.lock(pointer, frame)
         return
