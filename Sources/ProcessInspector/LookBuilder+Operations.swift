@@ -112,6 +112,11 @@ extension LookBuilder {
     return dependencies.map(\.address)
   }
 
+  /// Foundation names a queue without a name by its address.
+  private static func name(of queue: OperationQueueState) -> String? {
+    queue.name.flatMap { $0.hasPrefix("NSOperationQueue 0x") ? nil : $0 }
+  }
+
   /// The class tells more than an address, where it is the program's own.
   private static func plainName(_ operation: OperationState) -> String {
     let name = operation.className.split(separator: ".").last.map(String.init) ?? ""
@@ -126,7 +131,7 @@ extension LookBuilder {
   ) {
     let key = ResourceKey(address: queue.address, kind: HCK_OPERATION_QUEUE.rawValue)
     guard isOpen[key] == nil else { return }
-    names[key] = queue.name
+    names[key] = Self.name(of: queue)
     let runners = queue.operations.compactMap { running[$0] }
     // Room, or operations whose threads are not known: it may go on.
     isOpen[key] = queue.isSuspended || !queue.isFull || runners.count < queue.executing

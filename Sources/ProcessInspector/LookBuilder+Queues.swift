@@ -51,6 +51,7 @@ extension LookBuilder {
       guard pthread != 0 else { continue }
       for address in seen.dispatch.queuesOfThread(pthread: pthread).reversed() {
         guard let queue = seen.queue(address), !queue.isRoot, !queue.isManager else { continue }
+        if !queue.isMain { threads[index].queue = queue.label }
         // The first thread is on the main queue from its start, and leaves it to others at times.
         if queue.isMain, queue.owner.map(known) != threads[index].tid { continue }
         if queue.isCooperativePool {

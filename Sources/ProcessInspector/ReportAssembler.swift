@@ -67,6 +67,7 @@ struct ReportAssembler {
       return Thread(
         id: seen.id, tid: kernel.tid.rawValue, pid: isRoot ? nil : files.pid.rawValue,
         name: seen.isAlive ? files.name(kernel.tid) : kernel.record?.name ?? "",
+        queue: kernel.queue,
         state: !seen.isAlive || seen.isIdle
           ? .idle : wait != nil ? .blocked : state(kernel.tid, stacks[kernel.tid]),
         waitsFor: wait,

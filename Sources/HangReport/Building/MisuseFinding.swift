@@ -37,7 +37,9 @@ public struct MisuseFinding: Sendable {
     for thread in [misuse.thread, misuse.owner] + misuse.uses.map(\.thread) {
       if let thread, !involved.contains(thread) { involved.append(thread) }
     }
-    let isWarning = kind == .queueMisuse || kind == .conditionMisuse
+    // What may be meant is no reason to fail a run.
+    let isWarning =
+      kind == .queueMisuse || kind == .conditionMisuse || misuse.rule.certainty == .possible
     return Finding(
       kind: kind, severity: isWarning ? .warning : .error, certainty: misuse.rule.certainty,
       message: words.message(misuse), threads: involved,
