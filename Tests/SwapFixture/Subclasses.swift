@@ -57,4 +57,13 @@ import Foundation
       set { super.name = newValue }
     }
   }
+#else
+  // The drop-ins are Foundation's own.
+  typealias NamedLock = NSLock
+  typealias NamedCondition = NSCondition
+  typealias NamedConditionLock = NSConditionLock
+
+  extension Foundation.NSLock {
+    convenience init(purpose: String) { self.init() }
+  }
 #endif
