@@ -18,6 +18,9 @@ final class DeadlockWatch {
     var slot: UInt32
     var generation: UInt32
     var wait: RecordedWait
+
+    // One for each slot is all that a set ever has, and hashing is most of what a tick costs.
+    func hash(into hasher: inout Hasher) { hasher.combine(slot) }
   }
   /// A deadlock by what does not change between two looks: who waits for what, held by whom.
   private struct Identity: Hashable {
