@@ -16,7 +16,7 @@ final class RunProcess {
   /// Whether a group or semaphore that somebody waits for while the program ends can be left or
   /// signalled by nothing that lives; without it none is told. The process stands still meanwhile.
   var confirmsAtExit: ((RecordedAlarm, Look) -> Bool)?
-  private let capture = StackCapture()
+  private let capture: StackCapture
   private let pidfd: Int32
   let isRoot: Bool
 
@@ -25,6 +25,7 @@ final class RunProcess {
     self.pid = pid
     self.arena = arena
     self.isRoot = isRoot
+    capture = StackCapture(child: isRoot ? KernelThreadID(pid.rawValue) : nil)
     files = ProcessFiles(pid)
     memory = ProcessMemory(pid)
     watch = DeadlockWatch(pid: pid, arena: arena)
@@ -53,11 +54,11 @@ final class RunProcess {
       mappingInterval = min(mappingInterval * 2, 30_000_000_000)
     }
     // With thousands of threads a look costs milliseconds: a twentieth of a processor is enough, as
-    // long as a deadlock is told within a tenth of a second.
+    // long as a deadlock is told within some tenths of a second.
     guard now >= restsUntil else { return [] }
     let confirmed = watch.tick(now: now)
     let end = hck_monotonic_ns()
-    restsUntil = end &+ min((end &- now) &* 20, 40_000_000)
+    restsUntil = end &+ min((end &- now) &* 20, 150_000_000)
     return confirmed
   }
   private var restsUntil: UInt64 = 0

@@ -19,6 +19,11 @@ final class StackCapture {
   /// as they do.
   private var strays: [KernelThreadID] = []
 
+  /// The program's first thread, where it is our own child: its end is not taken here.
+  private let child: KernelThreadID?
+
+  init(child: KernelThreadID?) { self.child = child }
+
   /// Why nothing could be copied, when nothing could.
   private(set) var refusal: String?
 
@@ -54,7 +59,10 @@ final class StackCapture {
       case .gone: break
       }
     }
-    for (tid, signal) in stopped { _ = hck_ptrace_detach(tid.rawValue, signal) }
+    // One that was killed meanwhile is still ours to bury.
+    for (tid, signal) in stopped where hck_ptrace_detach(tid.rawValue, signal) != 0 {
+      strays.append(tid)
+    }
     return result
   }
 
@@ -62,9 +70,7 @@ final class StackCapture {
   func releaseStrays() {
     strays.removeAll { tid in
       switch waitForStop(tid, until: 0) {
-      case .stopped(let signal):
-        _ = hck_ptrace_detach(tid.rawValue, signal)
-        return true
+      case .stopped(let signal): return hck_ptrace_detach(tid.rawValue, signal) == 0
       case .late: return false
       case .gone: return true
       }
@@ -87,6 +93,9 @@ final class StackCapture {
       if looked != 0 { return .gone }
       if info.si_signo != 0 {
         if info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED {
+          // A traced thread stays until its tracer has taken note, and with it its process.
+          var status: Int32 = 0
+          if tid != child { _ = waitpid(tid.rawValue, &status, WNOHANG | __WALL) }
           return .gone
         }
         var status: Int32 = 0
