@@ -254,6 +254,23 @@ struct AlarmReport {
     return id
   }
 
+  /// Where libdispatch keeps a queue's label (`dispatch_queue_offsets`).
+  private func queueLabel(_ key: ResourceKey) -> String? {
+    guard key.kind == HCK_QUEUE.rawValue, let own = label(of: key.address) else { return nil }
+    // A queue is occupied with its target.
+    guard let target = memory.word(key.address &+ UInt64(DispatchLayout.target)), target != 0,
+      let below = label(of: target), !below.hasPrefix("com.apple.root")
+    else { return own }
+    return "\(own), which leads to \(below),"
+  }
+
+  private func label(of queue: UInt64) -> String? {
+    guard let label = memory.word(queue &+ UInt64(DispatchLayout.label)), label != 0 else {
+      return nil
+    }
+    return memory.text(label)
+  }
+
   private mutating func resource(_ key: ResourceKey) -> ResourceID {
     let seen = look.resources.firstIndex(of: key).map { ResourceID($0 + 1) }
     let id = seen ?? added[key] ?? ResourceID(look.resources.count + added.count + 1)
@@ -261,7 +278,8 @@ struct AlarmReport {
     if !resources.contains(where: { $0.id == id }) {
       resources.append(
         Resource(
-          id: id, kind: ResourceKind(recorded: key.kind), name: assembler.name(key),
+          id: id, kind: ResourceKind(recorded: key.kind),
+          name: assembler.name(key) ?? queueLabel(key),
           address: Address(key.address)))
     }
     return id

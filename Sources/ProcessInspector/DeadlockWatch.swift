@@ -272,6 +272,8 @@ final class DeadlockWatch {
     }
     guard canMove else { return confirmStandstill(now: now) }
     standstills = [:]
+    let circles = circlesOfTasks(now: now)
+    if !circles.isEmpty { return circles }
     guard now &- hiddenAt >= Self.hiddenInterval else { return [] }
     hiddenAt = now
     defer { hiddenWaits = hidden }
@@ -293,6 +295,27 @@ final class DeadlockWatch {
   private var toldHidden: [KernelThreadID: UInt64] = [:]
   private var hiddenCandidates: [Identity: Candidate] = [:]
   private static let hiddenInterval: UInt64 = 600_000_000
+
+  private var tasksAt: UInt64 = 0
+  private var tasksCost: UInt64 = 0
+  private var taskCandidates: [Identity: Candidate] = [:]
+  private static let taskInterval: UInt64 = 3_000_000_000
+
+  /// Tasks that wait for each other while the rest of the program lives on: a search through the
+  /// process's memory, so now and then only.
+  private func circlesOfTasks(now: UInt64) -> [ConfirmedDeadlock] {
+    let rest = taskCandidates.isEmpty ? max(Self.taskInterval, 100 &* tasksCost) : 0
+    guard now &- tasksAt >= rest, runtime.concurrency != nil else { return [] }
+    let isFirst = tasksAt == 0
+    tasksAt = now
+    if isFirst { return [] }
+    let begun = hck_monotonic_ns()
+    defer { tasksCost = hck_monotonic_ns() &- begun }
+    var builder = builder(now: now)
+    builder.searchesTasks = true
+    let look = builder.look(slots: nil, depth: .kernel)
+    return confirm(look, &taskCandidates, now: now)
+  }
 
   private func confirmStandstill(now: UInt64) -> [ConfirmedDeadlock] {
     let look = look(.whole, now: now)
@@ -388,7 +411,8 @@ final class DeadlockWatch {
     case HCK_MUTEX.rawValue, HCK_RWLOCK.rawValue, HCK_QUEUE.rawValue, HCK_ONCE.rawValue,
       HCK_FUTEX_LOCK.rawValue, HCK_OPERATION.rawValue, HCK_WORK_ITEM.rawValue:
       return true
-    case HCK_SEMAPHORE.rawValue, HCK_GROUP.rawValue:
+    case HCK_GROUP.rawValue: return true
+    case HCK_SEMAPHORE.rawValue:
       if let semaphore = runtime.dispatch?.semaphore(key.address), semaphore.original > 0 {
         return true
       }
@@ -402,7 +426,9 @@ final class DeadlockWatch {
     guard let dispatch = runtime.dispatch, let thread = arena.thread(slot), thread.pthread != 0
     else { return false }
     return dispatch.queuesOfThread(pthread: thread.pthread).compactMap(dispatch.queue).contains {
-      $0.isSerial && $0.hasItems && !$0.isRoot && (!$0.isMain || $0.owner == thread.tid)
+      // The cooperative pool has few threads: none of them should wait.
+      $0.isCooperativePool
+        || $0.isSerial && $0.hasItems && !$0.isRoot && (!$0.isMain || $0.owner == thread.tid)
     }
   }
 

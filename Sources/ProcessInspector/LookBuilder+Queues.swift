@@ -127,7 +127,7 @@ extension LookBuilder {
       threads[index].block = item.block
       waits[index] = RecordedWait(
         key: key, isShared: !queue.isSerial && !item.isBarrier, isTimed: false, mutex: 0)
-      if item.kind == .workItem, let block = item.block {
+      if let block = item.block, seen.dispatch.isWorkItem(block) {
         holds[index].append(
           RecordedHold(
             key: ResourceKey(address: block, kind: HCK_WORK_ITEM.rawValue), isShared: false,

@@ -40,6 +40,8 @@ struct LookBuilder {
   let inherited: Set<UInt32>
   /// Operations that are looked at although no thread waits for them.
   var operations: Set<UInt64> = []
+  /// Tasks as well, by a search through the process's memory, where things still move.
+  var searchesTasks = false
   /// Threads that no look mentions: our own.
   var ignored: Set<KernelThreadID> = []
 
@@ -95,7 +97,7 @@ struct LookBuilder {
     if depth == .memory { askOfSynchronousCalls() }
     settleOwners()
     settleQueues()
-    if depth == .whole { settleOpenings() }
+    if depth == .whole { settleOpenings() } else if searchesTasks { addTasks() }
     return Look(
       snapshot: makeSnapshot(), threads: threads, resources: resources, timesRun: timesRun,
       names: names, values: values)

@@ -119,7 +119,7 @@ final class OperationMemory {
   }
 
   /// The queues in the process's memory. A search through all of it: for where nothing moves.
-  func queues(files: ProcessFiles, milliseconds: UInt64 = 300) -> [OperationQueueState] {
+  func queues(files: ProcessFiles, milliseconds: UInt64 = 2000) -> [OperationQueueState] {
     guard let type = queueType else { return [] }
     let space = WritableMemory(files: files, memory: memory, mappings: files.mappings())
     var found: [OperationQueueState] = []

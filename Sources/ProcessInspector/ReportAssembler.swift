@@ -167,7 +167,8 @@ struct ReportAssembler {
       let waiters = look.snapshot.threads.filter { $0.wait?.resource == described.id }
       if waiters.isEmpty && (owners.isEmpty || !isShown(described.id, look)) { return nil }
       return Resource(
-        id: described.id, kind: described.kind, name: name(key) ?? look.names[key],
+        id: described.id, kind: described.kind,
+        name: arena.name(of: key.address) ?? look.names[key] ?? name(key),
         address: Address(key.address), owners: owners.map(\.id), waiters: waiters.map(\.id),
         value: look.values[key])
     }

@@ -96,7 +96,10 @@ package final class RunSession: RunWatch {
     let findings = all.map { builder.finding(for: $0.deadlock) }
     let main = look.threads.first { $0.tid.rawValue == process.pid.rawValue && $0.isAlive }
     let stuck = Set(all.flatMap { $0.deadlock.edges.map(\.thread) + $0.deadlock.victims })
-    let mainIsStuck = main.map { stuck.contains($0.id) } ?? false
+    // Where nothing can move any more the program is at its end, though its main thread may be parked.
+    let mainIsStuck =
+      main.map { stuck.contains($0.id) } ?? false
+      || all.contains { $0.deadlock.needsStandstill }
     add(findings, picture, of: process)
     return .report(
       report, mainThreadIsStuck: mainIsStuck && process.isRoot,
@@ -258,10 +261,10 @@ package final class RunSession: RunWatch {
       isNew = true
       add(findings, picture, of: process)
       let openings = process.watch.openings(limit: 4)
-      if !findings.isEmpty, !openings.isEmpty {
+      if !report.findings.contains(where: { $0.kind == .deadlock }), !openings.isEmpty {
         addLimit(
-          "no certain deadlock, since something might still act: "
-            + openings.joined(separator: "; "))
+          "whether it would have gone on: something might still act ("
+            + openings.joined(separator: "; ") + ")")
       }
     }
     return isNew ? .report(report, mainThreadIsStuck: false) : nil

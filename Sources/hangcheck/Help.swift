@@ -37,14 +37,11 @@ enum Help {
       --verbose                 say at the end what was watched
 
     What is reported
-      --hang-threshold DURATION       a run loop or queue without progress (250ms)
       --wait-threshold DURATION       one long wait (10s)
-      --inversion-threshold DURATION  a wait for a thread of lower priority (100ms)
-      --predict on|off                orders of locks that could deadlock (on)
-      --predict-semaphores            the same for semaphores
       --stacks full|site|none         how much of each acquisition's stack is kept (full)
       --no-follow                     leave child processes alone
-      --suppressions FILE, --baseline FILE, --confirm   (not in this version)
+      --hang-threshold, --inversion-threshold, --predict, --predict-semaphores,
+      --suppressions, --baseline, --confirm   (not in this version)
 
     What is done
       --on-deadlock auto|terminate|core|continue
@@ -55,7 +52,7 @@ enum Help {
       --help, --version
 
     Durations: 50ms, 2s, 1m. HANGCHECK_OPTIONS holds the same options without their dashes
-    (hang-threshold=50ms log=/tmp/hangs.jsonl); the command line wins.
+    (wait-threshold=5s log=/tmp/hangs.jsonl); the command line wins.
 
     The agent, libHangAgent.so, is preloaded into the program. It is looked for beside
     hangcheck, in ../lib/hangcheck and in ../lib from there; HANGCHECK_AGENT names another one.

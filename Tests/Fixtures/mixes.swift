@@ -84,7 +84,7 @@ enum Pair {
 func fourTwo() {
   DispatchQueue.global().async(group: group) {
     call("opener")
-    lock.lock()  // HOLDS(opener)
+    lock.lock()
     print(Pair.value)
     lock.unlock()
   }
@@ -185,8 +185,8 @@ func join() {
     { _ in
       call("joined")
       DispatchQueue.global().async(group: group) {
-        call("member")
-        lock.lock()  // WAITS(member)
+        call("guest")
+        lock.lock()  // WAITS(guest)
         lock.unlock()
       }
       group.wait()  // WAITS(joined)
@@ -321,9 +321,9 @@ func task() {
     lock.unlock()
   }
   queue.async {
-    call("locker")
+    call("taker")
     meet(3)
-    lock.lock()  // WAITS(locker)
+    lock.lock()  // WAITS(taker)
     lock.unlock()
   }
   pause(150)

@@ -129,7 +129,7 @@ extension String {
     // Behind what nobody wakes.
     Situation("closed; 1 holds a waits s; 2 waits a; 3 waits a", "1-s>-1 nobody | 2 3"),
     Situation(
-      "closed; 1 waits s; 2 holds a waits b; 3 holds b waits a", "1-s>-1 nobody", "2-b>3 3-a>2"),
+      "closed; 1 waits s; 2 holds a waits b; 3 holds b waits a", "2-b>3 3-a>2 | 1"),
     // Whoever would end it is known: a circle.
     Situation("closed; 1 waits s holds a; 2 waits a wakes s", "1-s>2 2-a>1"),
     Situation("closed; 1 waits s wakes t; 2 waits t wakes s", "1-s>2 2-t>1"),

@@ -91,7 +91,7 @@ struct CycleWords {
   }
 
   var isUpgrade: Bool {
-    edges.count == 1 && !isOpen && edges[0].mode == .exclusive
+    edges.count == 1 && !isOpen && edges[0].mode == .exclusive && isReadWrite(edges[0].waitsFor)
       && relation(edges[0]) == .holds(.shared)
   }
 
@@ -135,6 +135,9 @@ struct CycleWords {
     case .continuation, .queue: "resume"
     case .barrier: "reach"
     case .futex: "wake"
+    case .operation: "start"
+    case .operationQueue: "resume"
+    case .workItem: "run"
     default: "give"
     }
   }

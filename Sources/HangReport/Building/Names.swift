@@ -60,11 +60,16 @@ struct Names {
     }
   }
 
+  /// One of libdispatch's, which bear the last 15 letters of a global queue's label.
+  static func isWorker(_ thread: Thread) -> Bool {
+    thread.name.hasSuffix("-qos") || thread.name == "-qos.overcommit"
+  }
+
   /// A thread that was never named inherits the program's name: that tells nothing.
   private func ownName(of thread: Thread) -> String? {
-    guard !thread.name.isEmpty, !isMain(thread), thread.kind ?? .thread == .thread else {
-      return nil
-    }
+    guard !thread.name.isEmpty, !isMain(thread), thread.kind ?? .thread == .thread,
+      !Self.isWorker(thread)
+    else { return nil }
     let program =
       (others[thread.pid ?? process?.pid ?? 0] ?? process).map { fileName($0.executable) } ?? ""
     // The kernel keeps 15 bytes of a name.
@@ -84,7 +89,7 @@ struct Names {
       guard let pid = thread.pid, pids.count > 1 else { return "main thread" }
       return "main thread of process \(pid)"
     }
-    return "thread \(thread.tid)"
+    return "\(Self.isWorker(thread) ? "worker" : "thread") \(thread.tid)"
   }
 
   /// The same with the tid, and the process when several are in the report.

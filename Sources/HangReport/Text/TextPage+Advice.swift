@@ -62,6 +62,12 @@ extension TextPage {
       } else if names.resources[edge.waitsFor]?.kind == .once {
         line("  \(waits) asks for a value whose initialisation, begun at \(taken), it is part of.")
         line("  Let the initialiser not use what it initialises.")
+      } else if hasReturned(holdStack(cycle, edge), waitStack(cycle, edge)) {
+        line(
+          "  What took \(lock) at \(taken) has returned without giving it back; \(waits) wants it again."
+        )
+        line(
+          "  Release it on every way out, for example with defer, and never keep it over an await.")
       } else {
         line("  \(waits) takes \(lock) again in the thread that took it at \(taken).")
         let isMutex = names.resources[edge.waitsFor]?.kind == .mutex
@@ -71,6 +77,16 @@ extension TextPage {
             : "  Release it first, or call code that expects it to be held.")
       }
     }
+  }
+
+  /// Whether none of the program's functions that took a lock is on the stack any more.
+  private func hasReturned(_ taken: [Frame], _ stack: [Frame]) -> Bool {
+    guard let first = userFrame(taken)?.frame, !first.runtime, let symbol = first.symbol else {
+      return false
+    }
+    let calls = stack.count { !$0.runtime && $0.symbol == symbol }
+    // The call that waits now is another one.
+    return calls < (userFrame(stack)?.frame.symbol == symbol ? 2 : 1)
   }
 
   private mutating func adviseJoin(_ cycle: CyclePage, _ relations: [CycleWords.Relation]) {

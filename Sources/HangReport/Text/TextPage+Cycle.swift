@@ -51,7 +51,7 @@ extension TextPage {
     let sentence: String
     switch edges.count {
     case _ where words.isStandstill: sentence = standstill(words)
-    case 1 where words.isUpgrade:
+    case 1 where words.isUpgrade && words.isReadWrite(edges[0].waitsFor):
       sentence = "\(first) waits to write a read-write lock that it holds for reading itself"
     case 1 where locksOnly && !words.isOpen:
       sentence = "\(first) waits for \(names.some(edges[0].waitsFor)) that it already holds"
@@ -179,7 +179,7 @@ extension TextPage {
     }
   }
 
-  private mutating func writeLegend(_ cycle: CyclePage) {
+  mutating func writeLegend(_ cycle: CyclePage) {
     let hidden = cycle.elision.hidden
     let shown = cycle.locks.enumerated().filter { index, _ in
       hidden.isEmpty || index <= hidden.lowerBound || index >= hidden.upperBound

@@ -37,7 +37,10 @@ extension TextPage {
     line()
     line(style.thread(names.long(edge.thread)))
     if let member = names.threads[edge.thread], let kind = member.kind, kind != .thread {
-      let what = kind == .task ? "is suspended at " : "will run "
+      // One that has not begun stands where its function begins.
+      let what =
+        kind == .task && member.waitsFor.map { names.resources[$0.resource]?.kind } != .pool
+        ? "is suspended at " : "will run "
       if !member.stack.isEmpty {
         write(member.stack, indent: "  ", start: what, callers: kind == .task)
       }
@@ -97,7 +100,7 @@ extension TextPage {
 
   private static func isTaken(_ kind: ResourceKind) -> Bool {
     switch kind {
-    case .queue, .task, .actor, .pool, .taskGroup, .group: false
+    case .queue, .task, .actor, .pool, .taskGroup, .group, .operation, .operationQueue: false
     default: true
     }
   }

@@ -96,7 +96,9 @@ extension TextPage {
       line("  \(style.thread(names.long(group.members[0]))) \(group.words)")
       return writeVerboseStack(group)
     }
-    line("  \(style.thread("\(group.members.count) threads")) \(group.words)")
+    let areThreads = group.members.allSatisfy { names.threads[$0]?.kind ?? .thread == .thread }
+    let count = "\(group.members.count) \(areThreads ? "threads" : "of them")"
+    line("  \(style.thread(count)) \(group.words)")
     var list = "    "
     for (position, id) in group.members.enumerated() {
       let rest = group.members.count - position

@@ -38,9 +38,11 @@ extension TextPage {
           "  Balance each enter of \(name) with one leave, on every path: defer { group.leave() }.")
       case .condition:
         line(
-          "  Wait for \(name) in a loop that tests a state which the signalling thread sets under the mutex:"
+          "  Signal \(name) at every change of what is waited for, broadcast where several may wait, and"
         )
-        line("  a signal that comes before the wait is lost.")
+        line(
+          "  wait in a loop that tests a state under the mutex: a signal that comes before the wait is lost."
+        )
       case .continuation:
         line("  Resume the continuation exactly once on every path, also where its owner has gone.")
       case .queue: line("  Resume \(name): it is suspended.")

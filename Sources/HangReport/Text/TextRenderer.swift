@@ -94,7 +94,7 @@ struct TextPage {
     let cycle = CyclePage(finding: finding, names: names)
     if finding.kind == .deadlock, !finding.cycle.isEmpty {
       line(style.bad(verdict(cycle)))
-      if !cycle.words.isStandstill { writePicture(cycle) }
+      if cycle.words.isStandstill { writeLegend(cycle) } else { writePicture(cycle) }
       writeMembers(cycle)
       writeHistory(cycle)
       writeAdvice(cycle)
