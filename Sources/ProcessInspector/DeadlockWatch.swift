@@ -14,7 +14,7 @@ struct ConfirmedDeadlock {
 /// analysed, first from the arena and the locks' memory alone; what looks like a deadlock is then
 /// asked of the kernel, twice, and the threads must not have run in between.
 final class DeadlockWatch {
-  private struct WaitIdentity: Hashable {
+  struct WaitIdentity: Hashable {
     var slot: UInt32
     var generation: UInt32
     var wait: RecordedWait
@@ -23,7 +23,7 @@ final class DeadlockWatch {
     func hash(into hasher: inout Hasher) { hasher.combine(slot) }
   }
   /// A deadlock by what does not change between two looks: who waits for what, held by whom.
-  private struct Identity: Hashable {
+  struct Identity: Hashable {
     /// A thread by its id, anything else by its address.
     struct Actor: Hashable {
       var tid: KernelThreadID
@@ -40,7 +40,7 @@ final class DeadlockWatch {
     }
     var edges: Set<Edge>
   }
-  private struct Candidate {
+  struct Candidate {
     var since: UInt64
     var timesRun: [KernelThreadID: UInt64]
   }
@@ -51,7 +51,7 @@ final class DeadlockWatch {
   let runtime: RuntimeMemory
   /// Threads that belong to us, in a process of our own.
   var ignored: Set<KernelThreadID> = []
-  private var firstSeen: [WaitIdentity: UInt64] = [:]
+  var firstSeen: [WaitIdentity: UInt64] = [:]
   private var analysed: Set<WaitIdentity> = []
   private var analysedAt: UInt64 = 0
   private var candidates: [Identity: Candidate] = [:]
@@ -162,12 +162,12 @@ final class DeadlockWatch {
     look(.kernel, now: now)
   }
 
-  private func look(_ depth: LookBuilder.Depth, slots: [UInt32]? = nil, now: UInt64) -> Look {
+  func look(_ depth: LookBuilder.Depth, slots: [UInt32]? = nil, now: UInt64) -> Look {
     var builder = builder(now: now)
     return builder.look(slots: slots, depth: depth)
   }
 
-  private func builder(now: UInt64) -> LookBuilder {
+  func builder(now: UInt64) -> LookBuilder {
     var builder = LookBuilder(arena: arena, files: files, memory: memory, runtime: runtime) {
       [self] in waited($0, now: now)
     }
@@ -196,7 +196,7 @@ final class DeadlockWatch {
   }
 
   /// Deadlocks of this look that were there before, by threads that have not run since.
-  private func confirm(
+  func confirm(
     _ look: Look, _ candidates: inout [Identity: Candidate], now: UInt64
   ) -> [ConfirmedDeadlock] {
     var result: [ConfirmedDeadlock] = []
@@ -239,198 +239,29 @@ final class DeadlockWatch {
     return (found.map { ConfirmedDeadlock(deadlock: $0, look: look) }, members)
   }
 
-  // MARK: - Standstill
-
-  private var standstills: [Identity: Candidate] = [:]
-  private var surveyedAt: UInt64 = 0
-  private var surveyCost: UInt64 = 0
-
-  /// Whether nothing can move any more; and what those wait for whose waits no record shows, since
-  /// their calls cannot be interposed (a static standard library).
-  private func survey(now: UInt64) -> [ConfirmedDeadlock] {
-    // What thousands of tasks wait for takes long to read, and one that was told stays as it is.
-    let longest = max(Self.longestRest, 20 &* surveyCost)
-    let hasNoSuspects = standstills.isEmpty && hiddenCandidates.isEmpty
-    let rest = hasNoSuspects ? min(50 &* surveyCost, longest) : 0
-    guard now &- surveyedAt >= max(Self.surveyInterval, rest) else { return [] }
-    surveyedAt = now
-    let begun = hck_monotonic_ns()
-    defer { surveyCost = hck_monotonic_ns() &- begun }
-    let outside = runtime.outside()
-    var canMove = false
-    var hidden: [KernelThreadID: UInt64] = [:]
-    // A condition's wait may be one for an operation.
-    let recorded = Set((0..<arena.slots).compactMap { arena.waitingThread($0) })
-    for tid in files.threads() where !ignored.contains(tid) {
-      let standing = outside.standing(tid)
-      if standing.canMove { canMove = true }
-      if case .blocked(let futex, true) = standing.kind, !recorded.contains(tid) {
-        hidden[tid] = futex
-      }
-      // Where nothing is hidden, one that can move is enough.
-      if canMove && hidden.isEmpty && now &- hiddenAt < Self.hiddenInterval { break }
-    }
-    guard canMove else { return confirmStandstill(now: now) }
-    standstills = [:]
-    let circles = circlesOfTasks(now: now)
-    if !circles.isEmpty { return circles }
-    guard now &- hiddenAt >= Self.hiddenInterval else { return [] }
-    hiddenAt = now
-    defer { hiddenWaits = hidden }
-    // Two surveys must find a thread in one place before it is worth a look.
-    let still = hidden.filter { hiddenWaits[$0.key] == $0.value }
-    guard !still.isEmpty, still != toldHidden || !hiddenCandidates.isEmpty,
-      now &- hiddenLookAt >= 100 &* hiddenCost || !hiddenCandidates.isEmpty
-    else { return [] }
-    toldHidden = still
-    hiddenLookAt = now
-    let begunLook = hck_monotonic_ns()
-    defer { hiddenCost = hck_monotonic_ns() &- begunLook }
-    return confirm(look(.kernel, now: now), &hiddenCandidates, now: now)
-  }
-  private var hiddenAt: UInt64 = 0
-  private var hiddenLookAt: UInt64 = 0
-  private var hiddenCost: UInt64 = 0
-  private var hiddenWaits: [KernelThreadID: UInt64] = [:]
-  private var toldHidden: [KernelThreadID: UInt64] = [:]
-  private var hiddenCandidates: [Identity: Candidate] = [:]
-  private static let hiddenInterval: UInt64 = 600_000_000
-
-  private var tasksAt: UInt64 = 0
-  private var tasksCost: UInt64 = 0
-  private var taskCandidates: [Identity: Candidate] = [:]
-  private static let taskInterval: UInt64 = 3_000_000_000
-
-  /// Tasks that wait for each other while the rest of the program lives on: a search through the
-  /// process's memory, so now and then only.
-  private func circlesOfTasks(now: UInt64) -> [ConfirmedDeadlock] {
-    let rest = taskCandidates.isEmpty ? max(Self.taskInterval, 100 &* tasksCost) : 0
-    guard now &- tasksAt >= rest, runtime.concurrency != nil else { return [] }
-    let isFirst = tasksAt == 0
-    tasksAt = now
-    if isFirst { return [] }
-    let begun = hck_monotonic_ns()
-    defer { tasksCost = hck_monotonic_ns() &- begun }
-    var builder = builder(now: now)
-    builder.searchesTasks = true
-    let look = builder.look(slots: nil, depth: .kernel)
-    return confirm(look, &taskCandidates, now: now)
-  }
-
-  private func confirmStandstill(now: UInt64) -> [ConfirmedDeadlock] {
-    let look = look(.whole, now: now)
-    guard !look.snapshot.hasOpenings else {
-      standstills = [:]
-      return []
-    }
-    let confirmed = confirm(look, &standstills, now: now)
-    noteGroups(confirmed.isEmpty && standstills.isEmpty ? look : nil, now: now)
-    return confirmed
-  }
-
+  // What the surveys remember: DeadlockWatch+Standstill.swift.
+  var standstills: [Identity: Candidate] = [:]
+  var surveyedAt: UInt64 = 0
+  var surveyCost: UInt64 = 0
+  var hiddenAt: UInt64 = 0
+  var hiddenLookAt: UInt64 = 0
+  var hiddenCost: UInt64 = 0
+  var hiddenWaits: [KernelThreadID: UInt64] = [:]
+  var toldHidden: [KernelThreadID: UInt64] = [:]
+  var hiddenCandidates: [Identity: Candidate] = [:]
+  static let hiddenInterval: UInt64 = 600_000_000
+  var tasksAt: UInt64 = 0
+  var tasksCost: UInt64 = 0
+  var taskCandidates: [Identity: Candidate] = [:]
+  static let taskInterval: UInt64 = 3_000_000_000
   /// Groups that ask to be told of their end, in a process where nothing can act any more.
-  private var groupsSince: [UInt64: UInt64] = [:]
-  private var toldGroups: Set<UInt64> = []
-  private(set) var neverLeft: [RecordedAlarm] = []
+  var groupsSince: [UInt64: UInt64] = [:]
+  var toldGroups: Set<UInt64> = []
+  var neverLeft: [RecordedAlarm] = []
 
-  /// What `neverLeft` has been told.
-  func takeNeverLeft() -> [RecordedAlarm] {
-    defer { neverLeft = [] }
-    return neverLeft
-  }
-
-  private func noteGroups(_ look: Look?, now: UInt64) {
-    var current: [UInt64: UInt64] = [:]
-    defer { groupsSince = current }
-    guard let look, let dispatch = runtime.dispatch else { return }
-    let queued = Set(look.threads.flatMap(\.holds).map(\.key))
-    for tally in arena.allTallies()
-    where tally.operation == .notify && tally.key.kind == HCK_GROUP.rawValue
-      && !queued.contains(tally.key) && !toldGroups.contains(tally.key.address)
-    {
-      let address = tally.key.address
-      guard let group = dispatch.group(address), group.count > 0, group.hasNotify else { continue }
-      let since = groupsSince[address] ?? now
-      current[address] = since
-      guard now &- since >= Self.secondLookAtStandstill, toldGroups.insert(address).inserted else {
-        continue
-      }
-      neverLeft.append(
-        RecordedAlarm(
-          record: nil, kind: RecordedAlarm.groupNeverLeft, key: tally.key, isShared: false,
-          other: UInt64(group.count), tid: tally.tid ?? KernelThreadID(files.pid.rawValue),
-          waits: false, slot: nil, site: tally.site, otherSite: nil, name: tally.threadName ?? "",
-          text: ""))
-    }
-  }
-
-  /// The program ends while a group is waited for: whether nothing alive could leave it, but for the
-  /// thread that ends the program.
-  func confirmsAtExit(_ alarm: RecordedAlarm, now: UInt64) -> Bool {
-    guard alarm.key.kind == HCK_GROUP.rawValue else { return false }
-    var builder = builder(now: now)
-    builder.ignored.insert(alarm.tid)
-    let look = builder.look(slots: nil, depth: .whole)
-    guard !look.snapshot.hasOpenings else { return false }
-    return WaitForGraph(look.snapshot).deadlocks().contains { deadlock in
-      deadlock.edges.contains { look.resource($0.resource) == alarm.key }
-    }
-  }
-
-  /// What could still set the process in motion, in words.
-  func openings(limit: Int) -> [String] {
-    var exceptions = OutsideWorld.Exceptions()
-    exceptions.threads = ignored
-    return Array(runtime.outside().openings(ignoring: exceptions, limit: limit).prefix(limit))
-  }
-
-  // MARK: - Long waits
-
-  private var toldLong: Set<WaitIdentity> = []
-  private var soughtLong: UInt64 = 0
-
-  /// The slots whose waits have passed the threshold since the last call. Workers that wait for work
-  /// and a main thread that is parked are left out: only what somebody holds, or limits, is meant.
-  func newLongWaits(now: UInt64, threshold: Duration) -> Set<UInt32> {
-    guard now &- soughtLong >= 100_000_000 else { return [] }
-    soughtLong = now
-    let least = threshold.nanoseconds
-    let long = firstSeen.filter { now &- $0.value >= least }.map(\.key)
-    toldLong.formIntersection(long)
-    var result: Set<UInt32> = []
-    for identity in long where !toldLong.contains(identity) && isHeld(identity) {
-      toldLong.insert(identity)
-      result.insert(identity.slot)
-    }
-    return result
-  }
-
-  private func isHeld(_ identity: WaitIdentity) -> Bool {
-    let key = identity.wait.key
-    switch key.kind {
-    case HCK_MUTEX.rawValue, HCK_RWLOCK.rawValue, HCK_QUEUE.rawValue, HCK_ONCE.rawValue,
-      HCK_FUTEX_LOCK.rawValue, HCK_OPERATION.rawValue, HCK_WORK_ITEM.rawValue:
-      return true
-    case HCK_GROUP.rawValue: return true
-    case HCK_SEMAPHORE.rawValue:
-      if let semaphore = runtime.dispatch?.semaphore(key.address), semaphore.original > 0 {
-        return true
-      }
-      return holdsUpQueue(identity.slot)
-    default: return false
-    }
-  }
-
-  /// Whether others' work is queued behind what the thread runs.
-  private func holdsUpQueue(_ slot: UInt32) -> Bool {
-    guard let dispatch = runtime.dispatch, let thread = arena.thread(slot), thread.pthread != 0
-    else { return false }
-    return dispatch.queuesOfThread(pthread: thread.pthread).compactMap(dispatch.queue).contains {
-      // The cooperative pool has few threads: none of them should wait.
-      $0.isCooperativePool
-        || $0.isSerial && $0.hasItems && !$0.isRoot && (!$0.isMain || $0.owner == thread.tid)
-    }
-  }
+  // And the search for long waits: DeadlockWatch+LongWaits.swift.
+  var toldLong: Set<WaitIdentity> = []
+  var soughtLong: UInt64 = 0
 
   /// A process whose main thread is not stuck may just rest: its workers wait for work that will not
   /// come, as they may. Whoever waits for a lock, a queue or another's end does not rest.
