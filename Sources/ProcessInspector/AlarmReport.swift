@@ -93,8 +93,8 @@ struct AlarmReport {
     guard alarm.key.address != 0 else { return [] }
     var found: [(use: Misuse.Use, site: RecordedSite?)] = []
     for tally in assembler.arena.tallies(of: alarm.key) {
-      guard let operation = operation(tally), tally.site != nil,
-        tally.site?.returnAddress != alarm.site?.returnAddress
+      guard let operation = operation(tally), let site = tally.site,
+        !isSamePlace(site, alarm.site)
       else { continue }
       let id = tally.tid.map { self.thread($0, name: tally.threadName) }
       found.append(
@@ -112,6 +112,12 @@ struct AlarmReport {
       // Where a wrapper made it, which kept no frame pointer, is no news.
       return use.operation == .made && use.stack.allSatisfy(\.runtime) ? nil : use
     }
+  }
+
+  /// The same call, on behalf of the same caller.
+  private func isSamePlace(_ site: RecordedSite, _ other: RecordedSite?) -> Bool {
+    site.returnAddress == other?.returnAddress
+      && site.chain.first?.returnAddress == other?.chain.first?.returnAddress
   }
 
   private func operation(_ tally: RecordedTally) -> Misuse.Use.Operation? {
