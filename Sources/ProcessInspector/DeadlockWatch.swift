@@ -266,8 +266,10 @@ final class DeadlockWatch {
   /// A process whose main thread is not stuck may just rest: its workers wait for work that will not
   /// come, as they may. Whoever waits for a lock, a queue or another's end does not rest.
   private func concernsProgram(_ deadlock: Deadlock, _ look: Look) -> Bool {
-    guard deadlock.cause == .nobodyCanWake else { return true }
+    guard deadlock.needsStandstill else { return true }
     let stuck = Set(deadlock.edges.map(\.thread) + deadlock.victims)
+    let wanted = Set(
+      look.snapshot.threads.filter { stuck.contains($0.id) }.compactMap(\.wait?.resource))
     return look.snapshot.threads.contains { thread in
       guard stuck.contains(thread.id) else { return false }
       if thread.isMain { return true }
@@ -275,7 +277,8 @@ final class DeadlockWatch {
       if thread.kind == .task { return look.thread(thread.id).name == "1" }
       guard thread.kind == .thread, let wait = thread.wait else { return false }
       switch ResourceKind(recorded: look.resource(wait.resource).kind) {
-      case .semaphore, .condition, .futex, .barrier: return !thread.holds.isEmpty
+      case .semaphore, .condition, .futex, .barrier:
+        return thread.holds.contains { wanted.contains($0.resource) }
       default: return true
       }
     }
