@@ -60,7 +60,9 @@ import WaitForGraph
     let finding = Self.finding(Self.misuse(rule))
     #expect(!finding.message.isEmpty && !finding.message.contains("an unknown"))
     #expect(finding.fingerprint.count == 16)
-    let isWarning = finding.kind == .queueMisuse || finding.kind == .conditionMisuse
+    let isWarning =
+      finding.kind == .queueMisuse || finding.kind == .conditionMisuse
+      || finding.certainty == .possible
     #expect(finding.severity == (isWarning ? .warning : .error))
     let text = Self.text(finding)
     #expect(text.contains("What to change\n  "), "\(text)")

@@ -11,13 +11,9 @@ import Testing
 struct TallyTests {
   // Made once, and given to the recorder for the rest of the process.
   nonisolated(unsafe) private static let made: UnsafeMutablePointer<hck_arena>? = {
-    var key: pthread_key_t = 0
-    pthread_key_create(&key) { endThread($0) }
-    threadKey = key
-    hasThreadKey = true
-    let arena = hck_arena_make(nil)
-    hck_arena_set(arena)
-    return arena
+    // The one of the drop-ins, which other tests of this process use as well.
+    InProcess.begin()
+    return hck_arena_get()
   }()
 
   /// Runs a body in a thread that has a slot and knows its stack, and waits for the thread's end.
@@ -25,8 +21,11 @@ struct TallyTests {
     _ name: String, _ body: @escaping @Sendable (Slot, UnsafeMutablePointer<hck_arena>) -> Void
   ) {
     let done = DispatchSemaphore(value: 0)
+    let used = Used()
     let thread = Thread {
       if let arena = TallyTests.made, let slot = takeSlot(arena) {
+        used.slot = slot
+        used.generation = slot.pointee.generation
         openSlot(slot, arena, stackBytes: 256 << 10)
         Thread.current.name = name
         body(slot, arena)
@@ -36,13 +35,18 @@ struct TallyTests {
     thread.start()
     done.wait()
     // The key's destructor runs behind the signal.
-    while !thread.isFinished || !isEveryThreadGone() { usleep(1000) }
+    while !thread.isFinished || !used.isGone { usleep(1000) }
   }
 
-  private func isEveryThreadGone() -> Bool {
-    guard let arena = TallyTests.made else { return true }
-    return (0..<hck_load32(&arena.pointee.slots)).allSatisfy {
-      hck_load32(&slotAt(arena, $0).pointee.state) == HCK_SLOT_FREE.rawValue
+  /// A thread's slot; read once the thread has signalled.
+  private final class Used: @unchecked Sendable {
+    var slot: Slot?
+    var generation: UInt32 = 0
+    /// Free, or another thread's.
+    var isGone: Bool {
+      guard let slot else { return true }
+      return hck_load32(&slot.pointee.state) == HCK_SLOT_FREE.rawValue
+        || slot.pointee.generation != generation
     }
   }
 

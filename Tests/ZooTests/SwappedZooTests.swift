@@ -71,7 +71,11 @@ private actor Swapped {
       defer { try? FileManager.default.removeItem(at: log) }
       let outcome = try Child.run(
         [program.path] + fixture.arguments, input: Watched.input, limit: 20,
-        adding: ["HANGCHECK_OPTIONS": "log=\(log.path) wait-threshold=3s \(options)"])
+        adding: [
+          "HANGCHECK_OPTIONS":
+            // A note of a long wait would stand among a healthy program's own words.
+            "log=\(log.path) wait-threshold=\(fixture.isHealthy ? 15 : 3)s \(options)"
+        ])
       let lines = ((try? Data(contentsOf: log)) ?? Data()).split(separator: UInt8(ascii: "\n"))
       let reports = try lines.map { try JSONDecoder().decode(HangReport.self, from: Data($0)) }
       return Result(outcome: outcome, reports: reports)

@@ -85,8 +85,11 @@ extension TextPage {
       return false
     }
     let calls = stack.count { !$0.runtime && $0.symbol == symbol }
-    // The call that waits now is another one.
-    return calls < (userFrame(stack)?.frame.symbol == symbol ? 2 : 1)
+    // What waits at the same place is another call of it.
+    let top = userFrame(stack)?.frame
+    let isSamePlace =
+      top?.symbol == symbol && top?.line == first.line && top?.column == first.column
+    return calls < (isSamePlace ? 2 : 1)
   }
 
   private mutating func adviseJoin(_ cycle: CyclePage, _ relations: [CycleWords.Relation]) {
