@@ -104,8 +104,12 @@ int hck_wait_change(pid_t pid, bool reap, struct hck_change *change) {
   while (waitid(P_PID, (id_t)pid, &info, flags) < 0)
     if (errno != EINTR) return -errno;
   if (!info.si_pid) {
-    while (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WCONTINUED | WNOHANG) < 0)
-      if (errno != EINTR) return -errno;
+    while (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WCONTINUED | WNOHANG) < 0) {
+      if (errno == EINTR) { continue; }
+      // It has ended since it was asked for its end: now there is nothing else to be asked.
+      if (errno != ECHILD || waitid(P_PID, (id_t)pid, &info, flags) < 0) { return -errno; }
+      break;
+    }
   }
   change->code = info.si_pid ? info.si_code : 0;
   change->status = info.si_status;
