@@ -22,7 +22,11 @@ extension TextPage {
   mutating func writeOtherThreads() {
     let named = Set(report.findings.flatMap { $0.threads + $0.cycle.map(\.thread) })
     let gone = Set(report.findings.flatMap { $0.cycle.compactMap(\.ownedBy) })
-    let others = report.threads.map(\.id).filter { !named.contains($0) && !gone.contains($0) }
+    let others = report.threads.filter { thread in
+      // libdispatch's threads that rest tell nothing.
+      let rests = thread.state == .idle && Names.isWorker(thread) && !options.verbose
+      return !named.contains(thread.id) && !gone.contains(thread.id) && !rests
+    }.map(\.id)
     guard !others.isEmpty else { return }
     line()
     line(style.heading(named.isEmpty ? "Threads" : "Other threads"))
