@@ -66,7 +66,17 @@ import Testing
     let kept = try? String(contentsOf: file, encoding: .utf8)
     let how = "HANGCHECK_UPDATE=1 swift test --filter ExampleTests writes \(file.path)"
     #expect(kept != nil, "\(how)")
-    if let kept { #expect(text == kept, "\(how)") }
+    if let kept { #expect(comparable(text, file) == comparable(kept, file), "\(how)") }
+  }
+
+  /// How many threads the pool has, and so how many tasks wait, is the machine's.
+  private func comparable(_ text: String, _ file: URL) -> String {
+    guard file.path.contains("BlockedPool") else { return text }
+    var text = text
+    if let end = text.range(of: "\nWaiting behind") { text.removeSubrange(end.lowerBound...) }
+    text.replace(#/\b(task) \d+/#) { "\($0.output.1) …" }
+    text.replace(#/\b\d+ (threads|more)\b/#) { "… \($0.output.1)" }
+    return text
   }
 }
 
