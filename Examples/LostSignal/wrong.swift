@@ -16,7 +16,6 @@ final class Loader: @unchecked Sendable {
 let loader = Loader()
 let thread = Thread { loader.load() }
 thread.start()
-thread.name = "loader"
 usleep(200_000)  // draws the window
 loader.loaded.lock()
 loader.loaded.wait()

@@ -71,8 +71,9 @@ import Testing
 
   /// How many threads the pool has, and so how many tasks wait, is the machine's.
   private func comparable(_ text: String, _ file: URL) -> String {
+    // About a second: one or the other.
+    var text = text.replacing("… ms", with: "… s")
     guard file.path.contains("BlockedPool") else { return text }
-    var text = text
     if let end = text.range(of: "\nWaiting behind") { text.removeSubrange(end.lowerBound...) }
     text.replace(#/\b(task) \d+/#) { "\($0.output.1) …" }
     text.replace(#/\b\d+ (threads|more)\b/#) { "… \($0.output.1)" }

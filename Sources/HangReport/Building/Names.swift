@@ -78,6 +78,12 @@ struct Names {
     return cleaned(thread.name)
   }
 
+  /// Whether a thread of that name was never named itself: it has the program's.
+  func isProgram(_ name: String) -> Bool {
+    let program = process.map { fileName($0.executable) } ?? ""
+    return !program.isEmpty && name == String(decoding: program.utf8.prefix(15), as: UTF8.self)
+  }
+
   func isMain(_ thread: Thread) -> Bool { thread.tid == thread.pid ?? process?.pid }
 
   /// `"cancel"`, `main thread` or `thread 4712`; the tid is added where two threads share a name.

@@ -48,7 +48,9 @@ public struct ResourceEvent: Hashable, Sendable {
   /// `"worker" entered group 0x1 here, twice, last 1.2 s ago`.
   func label(_ id: ResourceID, _ names: Names) -> String {
     let (resource, kind) = (names.resource(id), names.resources[id]?.kind)
-    let ended = threadName.map { "\"\(cleaned($0))\", which has ended," }
+    let ended = threadName.flatMap { names.isProgram($0) ? nil : $0 }.map {
+      "\"\(cleaned($0))\", which has ended,"
+    }
     let who =
       threads > 1
       ? "\(threads) threads" : thread.map(names.short) ?? ended ?? "a thread that has ended"
