@@ -3,7 +3,7 @@
 public import CHangcheck
 
 /// Says what is left behind by a program that ends now: locks of threads that have ended, and
-/// groups and semaphores that others wait for. The caller has made sure that somebody watches, and
+/// groups that others wait for. The caller has made sure that somebody watches, and
 /// that this process is the arena's.
 public func tellEnd(
   _ arena: UnsafeMutablePointer<hck_arena>, _ frame: UnsafeRawPointer
@@ -48,8 +48,9 @@ private func isMutexHeld(_ address: UInt64, by tid: UInt32, in pid: UInt32) -> B
   return got == Int64(size) && words.0 != 0 && words.2 == tid && words.4 & (16 | 128) == 0
 }
 
-/// Groups and semaphores that other threads wait for without a limit. Their number is bounded, and
-/// only the last alarm waits: all are read together.
+/// Groups that other threads wait for without a limit. Their number is bounded, and only the last
+/// alarm waits: all are read together. A semaphore is left out: workers wait for one as a rule, and
+/// who would have signalled it nobody can say.
 private func tellWaitedFor(
   _ arena: UnsafeMutablePointer<hck_arena>, _ frame: UnsafeRawPointer
 ) {
@@ -76,9 +77,6 @@ private func isWaitedFor(_ slot: Slot) -> Bool {
   guard hck_load32(&slot.pointee.state) == HCK_SLOT_LIVE.rawValue, slot != hck_slot_of_thread()
   else { return false }
   let word = hck_load64(&slot.pointee.wait)
-  switch UInt32(truncatingIfNeeded: word >> UInt64(HCK_KIND_SHIFT)) & 15 {
-  case HCK_GROUP.rawValue, HCK_SEMAPHORE.rawValue, HCK_POSIX_SEMAPHORE.rawValue:
-    return word & timedBit == 0
-  default: return false
-  }
+  return UInt32(truncatingIfNeeded: word >> UInt64(HCK_KIND_SHIFT)) & 15 == HCK_GROUP.rawValue
+    && word & timedBit == 0
 }
