@@ -63,6 +63,8 @@ private func randomRecord(_ source: inout SplitMix) -> LockOrderRecord {
       .init(
         kind: .rwlock, blocksReaders: Bool.random(using: &source), classID: lock % classCount)
     })
+  // Each lock inside the one before: long cycles, which chance alone rarely makes.
+  let isRing = isSimple && Bool.random(using: &source)
   let mayTell = Bool.random(using: &source)
   var held = Array(repeating: [Int](), count: Int.random(in: 1...6, using: &source))
   var told: OrderRecorder.Clock = []
@@ -89,7 +91,8 @@ private func randomRecord(_ source: inout SplitMix) -> LockOrderRecord {
       held[thread].remove(at: held[thread].lastIndex(of: lock)!)
     default:
       guard held[thread].count < (isSimple ? 2 : 4) else { continue }
-      let lock = Int.random(in: 0..<lockCount, using: &source)
+      var lock = Int.random(in: 0..<lockCount, using: &source)
+      if isRing, let last = held[thread].last { lock = (last + 1) % lockCount }
       let isShared = !isSimple && Bool.random(using: &source)
       recorder.take(
         context, lock, isShared ? .shared : .exclusive,
