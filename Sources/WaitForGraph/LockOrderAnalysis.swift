@@ -27,19 +27,19 @@
 ///
 /// Time and space are linear in the nodes and occurrences while no lock order is cyclic. In a
 /// strongly connected component of orders the shorter cycles are sought first, in all components,
-/// with at most `workPerComponent` comparisons for one and `workInAll` for all; then `isComplete` is
-/// false, and longer cycles, or in huge components even short ones, may be missing. That is a
-/// matter of counting, never of time: the same record gives the same result.
+/// with at most 20 million comparisons for one and 48 million for all (a second or two); then
+/// `isComplete` is false, and longer cycles, or in huge components even short ones, may be missing.
+/// That is a matter of counting, never of time: the same record gives the same result.
 public struct LockOrderAnalysis: Sendable {
-  /// About 0.1 s on one core.
-  static let workPerComponent = 8_000_000
-  static let workInAll = 40_000_000
+  private static let workPerComponent = 20_000_000
+  private static let workForSeveralThreads = 40_000_000
+  private static let workForOneThread = 8_000_000
 
   /// Those of several threads first, then the shorter; each rotated to its least pattern.
   public private(set) var potentialDeadlocks: [PotentialDeadlock] = []
   /// No search was given up.
   public private(set) var isComplete = true
-  /// Comparisons made, roughly.
+  /// Comparisons made, or what takes as long.
   private(set) var work = 0
 
   private let record: LockOrderRecord
@@ -55,18 +55,19 @@ public struct LockOrderAnalysis: Sendable {
     let components = forest.components(of: steps)
     let places = Places(components, nodeCount: record.nodes.count)
 
-    search(ofSeveralThreads(components, places))
+    search(ofSeveralThreads(components, places), work: Self.workForSeveralThreads)
     reportRepeatedReads()
-    search(ofOneThread(components, places))
+    search(ofOneThread(components, places), work: Self.workForOneThread)
     potentialDeadlocks = patterns.inOrder()
   }
 
-  private mutating func search(_ searches: [LockOrderSearch]) {
+  private mutating func search(_ searches: [LockOrderSearch], work allowed: Int) {
     var searches = searches
+    let end = work + allowed
     while !searches.isEmpty {
       for index in searches.indices {
         let before = searches[index].work
-        let limit = min(Self.workPerComponent, before + Self.workInAll - work)
+        let limit = min(Self.workPerComponent, before + end - work)
         if !searches[index].advance(&patterns, limit: limit) { isComplete = false }
         work += searches[index].work - before
       }
