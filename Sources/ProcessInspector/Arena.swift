@@ -107,8 +107,9 @@ final class Arena {
     return Set(all.filter { $0 != 0 })
   }
   var jobEntries: DispatchMemory.JobEntries? {
-    let (run, apply) = (base.pointee.job_entry, base.pointee.apply_entry)
-    return run == 0 ? nil : .init(run: run, apply: apply)
+    let arena = base.pointee
+    return arena.job_entry == 0
+      ? nil : .init(run: arena.job_entry, apply: arena.apply_entry, item: arena.item_entry)
   }
   var unrecorded: UInt64 { hck_load64(&base.pointee.unrecorded) }
   /// A thread has given back what another one took.

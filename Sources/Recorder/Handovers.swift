@@ -197,6 +197,12 @@ public struct OuterContext {
   var hadOrders = false
 }
 
+/// Whether the thread is one of libdispatch's and runs no block that is known, nor holds anything.
+public func isAtItsBase(_ slot: Slot) -> Bool {
+  slot.pointee.order_base == onAnyQueue && slot.pointee.count == 0
+    && slot.pointee.orders?.pointee.is_block ?? 0 == 0
+}
+
 /// The thread begins a block that knows what `clock` says, which it takes over, and nothing of what
 /// the thread did before. A thread that always runs on one queue goes on: its blocks never meet.
 public func beginBlock(_ slot: Slot, knowing clock: UInt32) -> OuterContext {
