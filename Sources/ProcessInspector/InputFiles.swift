@@ -29,7 +29,8 @@ enum InputFile {
       if size == 0 { return result }
       result += buffer[..<size]
       guard result.count <= megabytes << 20 else {
-        throw InputError(message: "\(path): it is larger than \(megabytes) MB; is it the right file?")
+        throw InputError(
+          message: "\(path): it is larger than \(megabytes) MB; is it the right file?")
       }
     }
   }

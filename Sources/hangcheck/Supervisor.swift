@@ -28,8 +28,8 @@ final class Supervisor {
 
   init(
     child: ChildProcess, options: Options, intake: consuming SignalIntake,
-    listener: consuming ListeningSocket, watch: any RunWatch, output: RunOutput, screen: FindingScreen,
-    started: UInt64
+    listener: consuming ListeningSocket, watch: any RunWatch, output: RunOutput,
+    screen: FindingScreen, started: UInt64
   ) {
     self.child = child
     self.options = options

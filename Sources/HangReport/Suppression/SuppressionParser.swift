@@ -85,7 +85,8 @@ private struct LineParser {
     case "until":
       guard rule.until == nil else { throw Fault(reason: "there are two dates; leave one out") }
       guard Self.isDate(pattern.text) else {
-        throw Fault(reason: "'\(shortened(pattern.text))' is no date; write it like until:2027-01-31")
+        throw Fault(
+          reason: "'\(shortened(pattern.text))' is no date; write it like until:2027-01-31")
       }
       rule.until = pattern.text
     default:
@@ -149,7 +150,7 @@ private struct LineParser {
       }
       guard digits, !pattern.isPlain || pattern.tokens.count == 16 else {
         throw Fault(
-          reason: "'\(word)' is no fingerprint; it has 16 digits from 0 to f, as --verbose shows it")
+          reason: "'\(word)' is no fingerprint; it has 16 digits, 0 to f, as --verbose shows it")
       }
     default: break
     }
