@@ -27,27 +27,29 @@
 ///
 /// Time and space are linear in the nodes and occurrences while no lock order is cyclic. In a
 /// strongly connected component of orders the shorter cycles are sought first, in all components,
-/// with at most 20 million comparisons for one and 48 million for all (a second or two); then
+/// with at most 20 million comparisons for one and 60 million for all (a second or two); then
 /// `isComplete` is false, and longer cycles, or in huge components even short ones, may be missing.
 /// That is a matter of counting, never of time: the same record gives the same result.
 public struct LockOrderAnalysis: Sendable {
-  private static let workPerComponent = 20_000_000
-  private static let workForSeveralThreads = 40_000_000
-  private static let workForOneThread = 8_000_000
-
   /// Those of several threads first, then the shorter; each rotated to its least pattern.
   public private(set) var potentialDeadlocks: [PotentialDeadlock] = []
   /// No search was given up.
   public private(set) var isComplete = true
   /// Comparisons made, or what takes as long.
-  private(set) var work = 0
+  package private(set) var work = 0
 
   private let record: LockOrderRecord
+  private let workPerComponent: Int
   private let forest: LockOrderForest
   private var patterns = LockOrderPatterns()
 
   public init(_ record: LockOrderRecord) {
+    self.init(record, workPerComponent: 20_000_000)
+  }
+
+  package init(_ record: LockOrderRecord, workPerComponent: Int) {
     self.record = record
+    self.workPerComponent = workPerComponent
     forest = LockOrderForest(record)
     var occurs = Array(repeating: false, count: record.nodes.count)
     for occurrence in record.occurrences { occurs[occurrence.node] = true }
@@ -55,9 +57,9 @@ public struct LockOrderAnalysis: Sendable {
     let components = forest.components(of: steps)
     let places = Places(components, nodeCount: record.nodes.count)
 
-    search(ofSeveralThreads(components, places), work: Self.workForSeveralThreads)
+    search(ofSeveralThreads(components, places), work: 2 * workPerComponent)
     reportRepeatedReads()
-    search(ofOneThread(components, places), work: Self.workForOneThread)
+    search(ofOneThread(components, places), work: workPerComponent)
     potentialDeadlocks = patterns.inOrder()
   }
 
@@ -67,7 +69,7 @@ public struct LockOrderAnalysis: Sendable {
     while !searches.isEmpty {
       for index in searches.indices {
         let before = searches[index].work
-        let limit = min(Self.workPerComponent, before + end - work)
+        let limit = min(workPerComponent, before + end - work)
         if !searches[index].advance(&patterns, limit: limit) { isComplete = false }
         work += searches[index].work - before
       }
