@@ -12,18 +12,24 @@
 /// no cycle of several threads has the pattern or a part of it. One step alone is a thread that
 /// reads a lock again which keeps readers out behind a writer.
 ///
-/// What it means. A reported cycle of several threads can really happen if, on the way to their
-/// requests and in the order that was recorded, these threads and whoever they waited for passed no
-/// lock after another of them had taken it to keep, and needed no turn of a queue or outcome of a
-/// trylock that the cycle's state rules out, and, where a reader waits for a reader, a writer can
-/// come between at that time. (The recorded run, cut down to what precedes the requests, is then
-/// itself a run that ends in the deadlock; `LockOrderProgramTests` checks that.) Where one of these
-/// fails, locks may order what no hand-over does, and the cycle may be a false alarm.
+/// What it means. A cycle of several threads is certain to happen in some run, unless
+/// - passed: what must precede its requests includes taking a lock that another of the contexts
+///   concerned had taken before, and still holds in the cycle's state. Locks then order what no
+///   hand-over does. (The creator holds a lock over the creation and its request; the thread takes
+///   and releases that lock, and then makes its own.)
+/// - turns: a queue runs what was submitted first first, and so orders the requests;
+/// - attempt: a trylock failed on the way, and would succeed in that run;
+/// - reader: a reader waits for a reader, and no writer can come between at that time.
+///
+/// Where none of these holds the recorded run, cut down to what must precede the requests, is a run
+/// that ends in the deadlock. Where one does, the cycle may be a false alarm, though it mostly is
+/// none. `LockOrderProgramTests` compares both statements with all runs of small programs.
 ///
 /// What it misses. A deadlock over locks and queues alone, among requests that the run made, is
-/// missed only where a semaphore, a group or the like ordered the requests in this run and need not
-/// in another. Requests that the run did not make (a trylock's body that was not entered, another
-/// branch) are unknown, and so are cycles through a wait for a thread, a group or a semaphore.
+/// missed only where the requests were ordered in this run and need not be in another: by a
+/// semaphore, a group or the like, or by a component's new owner (`happensBefore`). Requests that
+/// the run did not make (the body of a trylock that failed, another branch) are unknown, and so are
+/// cycles through a wait for a thread, a group or a semaphore.
 ///
 /// Time and space are linear in the nodes and occurrences while no lock order is cyclic. In a
 /// strongly connected component of orders the shorter cycles are sought first, in all components,

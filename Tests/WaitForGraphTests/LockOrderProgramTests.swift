@@ -25,6 +25,7 @@ import WaitForGraph
       for deadlock in run.record.potentialDeadlocks() where !deadlock.isOfOneThread {
         let isReachable = reachable.contains(canonical(run.record.pattern(deadlock)))
         let limits = run.limits(of: deadlock)
+        #expect(!run.areOrdered(deadlock), "\(deadlock) \(context)")
         #expect(isReachable || !limits.isEmpty, "\(deadlock) \(context)")
         let word = limits.isEmpty ? "sure" : limits.map { "\($0)" }.sorted().joined(separator: " ")
         tally["\(word), \(isReachable ? "reached" : "false")", default: 0] += 1

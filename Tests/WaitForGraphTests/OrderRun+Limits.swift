@@ -24,17 +24,8 @@ extension OrderRun {
         limits.insert(.reader)
       }
     }
-    // How many of each context's events precede the requests.
-    var counts = events.map { _ in 0 }
-    var ends: [Int: Int] = [:]
-    for step in deadlock.steps {
-      let site = record.nodes[record.occurrences[step.occurrence].node].site
-      let (context, place) = (site / 128, site % 128)
-      ends[context] = events[context].firstIndex { $0.place == place } ?? 0
-      counts[context] = ends[context] ?? 0
-    }
-    close(&counts)
-    if ends.contains(where: { counts[$0] != $1 }) { limits.insert(.turns) }
+    let counts = past(of: deadlock, withTurns: true)
+    if isMade(counts, in: deadlock) { limits.insert(.turns) }
     for (context, count) in counts.enumerated() {
       let prefix = events[context].prefix(count)
       if prefix.contains(where: { isAttempt($0.operation) && $0.isInVain }) {
@@ -47,6 +38,32 @@ extension OrderRun {
       }
     }
     return limits
+  }
+
+  /// Whether hand-overs alone order its requests.
+  func areOrdered(_ deadlock: PotentialDeadlock) -> Bool {
+    isMade(past(of: deadlock, withTurns: false), in: deadlock)
+  }
+
+  /// By context: how many of its first events precede the requests.
+  private func past(of deadlock: PotentialDeadlock, withTurns: Bool) -> [Int] {
+    var counts = events.map { _ in 0 }
+    for (context, index) in requests(deadlock) { counts[context] = index }
+    close(&counts, withTurns: withTurns)
+    return counts
+  }
+
+  /// Whether one of the requests is itself among those events.
+  private func isMade(_ counts: [Int], in deadlock: PotentialDeadlock) -> Bool {
+    requests(deadlock).contains { counts[$0.context] > $0.index }
+  }
+
+  private func requests(_ deadlock: PotentialDeadlock) -> [(context: Int, index: Int)] {
+    deadlock.steps.map { step in
+      let site = record.nodes[record.occurrences[step.occurrence].node].site
+      let (context, place) = (site / 128, site % 128)
+      return (context, events[context].firstIndex { $0.place == place }!)
+    }
   }
 
   private func isAttempt(_ operation: OrderProgram.Operation) -> Bool {
@@ -70,7 +87,7 @@ extension OrderRun {
   }
 
   /// Adds what must precede what is counted, until nothing is missing.
-  private func close(_ counts: inout [Int]) {
+  private func close(_ counts: inout [Int], withTurns: Bool) {
     var isClosed = false
     while !isClosed {
       isClosed = true
@@ -97,6 +114,7 @@ extension OrderRun {
               }
             }
           case .enter(let queue), .begin(let queue):
+            guard withTurns else { continue }
             for (other, end) in earlierTurns(queue, before: event.time, counts) {
               need(other, end)
             }
