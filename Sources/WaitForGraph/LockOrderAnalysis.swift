@@ -4,7 +4,7 @@
 /// A cycle is reported when
 /// 1. each step waits for a lock that the next one holds, in modes that keep each other out;
 /// 2. its steps are of distinct threads and pairwise concurrent;
-/// 3. no two steps hold one lock in modes that keep each other out: such a state cannot exist;
+/// 3. no two steps hold one lock that one of them holds exclusively: such a state cannot exist;
 /// 4. no fewer of its steps make a cycle, and it contains no shorter reported one's pattern
 ///    (`LockOrderPatterns`).
 ///
@@ -12,7 +12,8 @@
 /// no cycle of several threads has the pattern or a part of it. One step alone is a thread that
 /// reads a lock again which keeps readers out behind a writer.
 ///
-/// What it means. A cycle of several threads is certain to happen in some run, unless
+/// What it means. If threads do the same whatever the schedule, a cycle of several threads is
+/// certain to happen in some run, unless
 /// - passed: what must precede its requests includes taking a lock that another of the contexts
 ///   concerned had taken before, and still holds in the cycle's state. Locks then order what no
 ///   hand-over does. (The creator holds a lock over the creation and its request; the thread takes
@@ -22,11 +23,11 @@
 /// - reader: a reader waits for a reader, and no writer can come between at that time.
 ///
 /// Where none of these holds the recorded run, cut down to what must precede the requests, is a run
-/// that ends in the deadlock. Where one does, the cycle may be a false alarm, though it mostly is
-/// none. `LockOrderProgramTests` compares both statements with all runs of small programs.
+/// that ends in the deadlock. Where one does, the cycle may be a false alarm.
+/// `LockOrderProgramTests` compares this and the next statement with all runs of small programs.
 ///
 /// What it misses. A deadlock over locks and queues alone, among requests that the run made, is
-/// missed only where the requests were ordered in this run and need not be in another: by a
+/// missed by a complete search only where the requests were ordered in this run and need not be in another: by a
 /// semaphore, a group or the like, or by a component's new owner (`happensBefore`). Requests that
 /// the run did not make (the body of a trylock that failed, another branch) are unknown, and so are
 /// cycles through a wait for a thread, a group or a semaphore.
