@@ -27,10 +27,10 @@
 /// `LockOrderProgramTests` compares this and the next statement with all runs of small programs.
 ///
 /// What it misses. A deadlock over locks and queues alone, among requests that the run made, is
-/// missed by a complete search only where the requests were ordered in this run and need not be in another: by a
-/// semaphore, a group or the like, or by a component's new owner (`happensBefore`). Requests that
-/// the run did not make (the body of a trylock that failed, another branch) are unknown, and so are
-/// cycles through a wait for a thread, a group or a semaphore.
+/// missed by a complete search only where the requests were ordered in this run and need not be in
+/// another: by a semaphore, a group or the like, or by a component's new owner (`happensBefore`).
+/// Requests that the run did not make (the body of a trylock that failed, another branch) are
+/// unknown, and so are cycles through a wait for a thread, a group or a semaphore.
 ///
 /// Time and space are linear in the nodes and occurrences while no lock order is cyclic. In a
 /// strongly connected component of orders the shorter cycles are sought first, in all components,

@@ -41,8 +41,8 @@ func randomProgram(_ source: inout SplitMix) -> OrderProgram {
     queueBase: kinds.count)
 }
 
-/// Puts an operation somewhere past a place, but not where a trylock's failure would leave it out, nor after
-/// a block has left its queue.
+/// Puts an operation somewhere past a place, but not where a trylock's failure would leave it out,
+/// nor after a block has left its queue.
 @discardableResult
 private func insert(
   _ operation: OrderProgram.Operation, into operations: inout [OrderProgram.Operation],
