@@ -168,7 +168,12 @@ final class Arena {
         .assumingMemoryBound(to: hck_entry.self)
       for i in 0..<Int(count) {
         let word = hck_load64(&entries[i].resource)
-        if word == 0 || word & (1 << 62) != 0 { continue }
+        // A semaphore has no owner, though its permit may be on record.
+        if word == 0 || word & (1 << 62) != 0
+          || key(word).kind == HCK_SEMAPHORE.rawValue
+        {
+          continue
+        }
         holds.append(
           RecordedHold(
             key: key(word), isShared: word & (1 << 60) != 0, since: entries[i].since,

@@ -27,8 +27,16 @@ final class OrderWatch {
   private var analysedAt: UInt64 = 0
   private var cost: UInt64 = 0
   private var told: Set<[UInt32]> = []
-  /// False once a search was cut short.
-  private(set) var isComplete = true
+  private var isComplete = true
+  private var untold = 0
+  /// Many locks nested in every way make thousands of cycles: what is mended for some is for all.
+  static let mostTold = 32
+
+  /// What was not looked for, or is not told, one sentence each.
+  var limits: [String] {
+    (isComplete ? [] : ["lock orders: not every cycle was looked for, there are too many orders"])
+      + (untold == 0 ? [] : ["\(untold) more cycles of lock orders, of the same locks mostly"])
+  }
 
   static let interval: UInt64 = 500_000_000
   /// Milliseconds that an order stands before it is told: what deadlocks by then is no prediction.
@@ -55,7 +63,9 @@ final class OrderWatch {
     }
     if ripe.count < cycles.count { analysed = 0 }
     for cycle in ripe { told.insert(cycle.identity) }
-    return ripe
+    let room = max(0, Self.mostTold - (told.count - ripe.count))
+    untold += max(0, ripe.count - room)
+    return Array(ripe.prefix(room))
   }
 
   private func cycles(of recorded: RecordedOrders) -> [Cycle] {

@@ -22,7 +22,9 @@ extension RunProcess {
     }
     return (
       findings,
-      Picture(threads: page.threads, resources: page.resources, limits: page.assembler.limits)
+      Picture(
+        threads: page.threads, resources: page.resources,
+        limits: page.assembler.limits + orders.limits)
     )
   }
 }
