@@ -20,8 +20,10 @@ import Synchronization
   }
 }
 
-let a = NSLock(), b = NSLock()
-let first = Flag(), second = Flag()
+let a = NSLock()
+let b = NSLock()
+let first = Flag()
+let second = Flag()
 
 func nest(_ outer: NSLocking, _ inner: NSLocking) {
   outer.lock()  // HOLDS(one,two)
@@ -285,17 +287,20 @@ func signalled() {
   watch(threads[0], threads[1])
 }
 func syncAsync() {
-  let left = DispatchQueue(label: "left"), right = DispatchQueue(label: "right")
+  let left = DispatchQueue(label: "left")
+  let right = DispatchQueue(label: "right")
   inTurn({ left.sync { right.async {} } }, { right.sync { left.async {} } })
   left.sync {}
   right.sync {}
 }
 /// What is queued under a lock runs without it.
 func lockAsync() {
-  inTurn({ a.withLock { DispatchQueue.global().async { b.withLock { second.set() } } } }, {
-    second.poll()
-    nest(b, a)
-  })
+  inTurn(
+    { a.withLock { DispatchQueue.global().async { b.withLock { second.set() } } } },
+    {
+      second.poll()
+      nest(b, a)
+    })
 }
 
 // MARK: operations, once, semaphores
@@ -351,7 +356,8 @@ func onceDone() { inTurn({ _ = Made.byLock }, { a.withLock { _ = Made.byLock } }
 
 /// A permit may be given by anybody: an order over semaphores alone is told only when asked for.
 func permits() {
-  let left = DispatchSemaphore(value: 1), right = DispatchSemaphore(value: 1)
+  let left = DispatchSemaphore(value: 1)
+  let right = DispatchSemaphore(value: 1)
   func take(_ outer: DispatchSemaphore, _ inner: DispatchSemaphore) {
     outer.wait()
     inner.wait()

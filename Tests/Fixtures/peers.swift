@@ -12,7 +12,8 @@ import Foundation
   }
 }
 
-let a = NSLock(), b = NSLock()
+let a = NSLock()
+let b = NSLock()
 let first = Flag()
 
 func nslock() {
@@ -34,7 +35,8 @@ func nslock() {
 }
 
 func queues() {
-  let left = DispatchQueue(label: "left"), right = DispatchQueue(label: "right")
+  let left = DispatchQueue(label: "left")
+  let right = DispatchQueue(label: "right")
   let one = start("left-first") {
     left.sync {  // HOLDS(left-first)
       right.sync {}  // WAITS(left-first)
