@@ -59,7 +59,9 @@ struct RunCommand {
     let result = supervisor.run()
     output.finish(result.report, always: result.killed)
     finishWriting(output, supervisor)
-    if !options.quiet { supervisor.screen.remarks.forEach(Tool.say) }
+    // Words behind a JSON report would spoil it.
+    let isApart = options.format == .text || options.output != nil
+    if !options.quiet && isApart { supervisor.screen.remarks.forEach(Tool.say) }
     if options.verbose { sayWhatWasWatched(result.report, agent, since: started) }
     return ExitStatus.of(
       result.end, findings: result.report.findings, failOn: options.failOn,

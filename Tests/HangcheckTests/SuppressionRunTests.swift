@@ -71,6 +71,8 @@ import Testing
 
         """)
     #expect(try Run.hangcheck(["--quiet"] + arguments).wait().errors == "")
+    let json = try Run.hangcheck(["--format", "json"] + arguments).wait().errors
+    #expect(try HangReport(json: Array(json.utf8)).findings.isEmpty)
   }
 
   @Test func reportsAreScreenedAsRunsAre() throws {

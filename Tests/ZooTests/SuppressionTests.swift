@@ -4,12 +4,13 @@ import Testing
 
 /// Suppressions over real programs: what the tool prints suppresses what it was printed for, and a
 /// recompilation with other things changed makes no difference.
-@Suite("Suppressions") struct SuppressionTests {
+@Suite("Suppressions") final class SuppressionTests {
   private let folder = FileManager.default.temporaryDirectory.appending(path: "supp-\(UUID())")
 
   init() throws {
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
   }
+  deinit { try? FileManager.default.removeItem(at: folder) }
 
   private func program(_ name: String, _ source: String) async throws -> URL {
     let file = folder.appending(path: name)

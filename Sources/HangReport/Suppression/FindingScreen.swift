@@ -28,9 +28,6 @@ public struct FindingScreen: Sendable {
     known = Set(baseline.flatMap(\.baselineFingerprints))
   }
 
-  /// Lets everything through.
-  public var isEmpty: Bool { rules.isEmpty && known.isEmpty }
-
   /// Splits a report's findings into those that count and those that do not. What was suppressed
   /// in it before stays so.
   ///
