@@ -119,6 +119,9 @@ static void look_at_libraries(void) {
   if (dl_iterate_phdr(look, &tasks)) {
     hck_concurrency_low = tasks.low;
     hck_concurrency_bytes = tasks.high - tasks.low;
+    void *library = dlopen("libswift_Concurrency.so", RTLD_LAZY | RTLD_NOLOAD);
+    void *executor = library ? dlsym(library, "swift_task_getCurrentExecutor") : 0;
+    hck_current_executor_function = (__typeof__(hck_current_executor_function))executor;
   }
   void *current = sync ? dlsym(from, "dispatch_get_current_queue") : 0;
   void *main_queue = sync ? dlsym(from, "_dispatch_main_q") : 0;

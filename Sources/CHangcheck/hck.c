@@ -30,6 +30,7 @@ uint32_t hck_window_bytes = HCK_WINDOW_BYTES;
 uint64_t hck_window_reach = HCK_WINDOW_BYTES;
 
 void *(*hck_current_queue_function)(void);
+hck_executor (*hck_current_executor_function)(void);
 uint32_t hck_queue_layout_known;
 uint64_t hck_main_queue_address;
 

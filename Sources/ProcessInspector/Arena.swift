@@ -119,6 +119,9 @@ final class Arena {
   /// Moves the clock that the process stamps its holds with.
   func setClock(milliseconds: UInt32) { hck_store32(&base.pointee.clock, milliseconds) }
 
+  /// Tells a program that ends at once that it may.
+  func setSeen() { hck_store32(&base.pointee.seen, 1) }
+
   func pointer(_ index: UInt32) -> UnsafeMutablePointer<hck_slot> {
     UnsafeMutableRawPointer(base)
       .advanced(by: Int(HCK_FIRST_SLOT) + Int(index) * Int(HCK_SLOT_BYTES))

@@ -52,6 +52,7 @@ final class RunProcess {
       // For the case that the process is killed: its libraries are known soon after its start,
       // plugins later.
       lastMappings = files.mappings()
+      if !lastMappings.isEmpty { arena.setSeen() }
       mappedAt = now
       mappingInterval = min(mappingInterval * 2, 30_000_000_000)
     }

@@ -17,6 +17,10 @@ public func handOver(_ slot: Slot, _ word: ResourceWord) {
   }
 }
 
+/// What the thread made so far may be known to others from here on.
+@inlinable @inline(__always)
+public func published(_ slot: Slot) { slot.pointee.segment &+= 1 }
+
 /// What others had handed over there happens before what the thread does from here on.
 @inlinable @inline(__always)
 public func takeOver(_ slot: Slot, _ word: ResourceWord) {

@@ -224,6 +224,11 @@ struct OrderLog {
     var site = hck_entry()
     site.length = 0
     return withUnsafeMutablePointer(to: &site) { site in
+      // An actor runs one job at a time, and nobody waits for it under a lock.
+      if slot.pointee.order_base == onAnyQueue, let actor = hck_current_actor() {
+        site.pointee.resource = resourceWord(actor, HCK_MUTEX)
+        return step(0, site, isHeld: true).node
+      }
       site.pointee.resource = resourceWord(queue, HCK_QUEUE)
       if hck_queue_width(queue) != 1, hck_queue_runs_barrier(queue) == 0 {
         site.pointee.resource |= sharedBit
@@ -300,6 +305,13 @@ func currentQueue(_ slot: Slot) -> UnsafeRawPointer? {
 }
 
 @inline(__always) private func baseKey(_ slot: Slot) -> UInt64 {
+  if slot.pointee.order_base == onAnyQueue, let actor = hck_current_actor() {
+    return UInt64(UInt(bitPattern: actor))
+  }
+  return queueKey(slot)
+}
+
+@inline(__always) private func queueKey(_ slot: Slot) -> UInt64 {
   UInt64(UInt(bitPattern: currentQueue(slot)))
 }
 

@@ -42,6 +42,8 @@ typedef void *_Nullable (*_Nonnull hck_thread_body)(void *_Nullable);
   X(pthread_rwlock_timedwrlock, 0, (HCK_R l, HCK_T t), (l, t))                                         \
   X(pthread_rwlock_clockwrlock, 0, (HCK_R l, clockid_t k, HCK_T t), (l, k, t))                         \
   X(pthread_rwlock_unlock, 0, (HCK_R l), (l))                                                          \
+  X(pthread_spin_init, 0, (pthread_spinlock_t *_Nonnull s, int p), (s, p))                             \
+  X(pthread_spin_destroy, 0, (pthread_spinlock_t *_Nonnull s), (s))                                    \
   X(pthread_spin_lock, 0, (pthread_spinlock_t *_Nonnull s), (s))                                       \
   X(pthread_spin_trylock, 0, (pthread_spinlock_t *_Nonnull s), (s))                                    \
   X(pthread_spin_unlock, 0, (pthread_spinlock_t *_Nonnull s), (s))                                     \

@@ -163,6 +163,12 @@ extern uint32_t hck_queue_layout_known HCK_HIDDEN;
 HCK_INLINE void *_Nullable hck_current_queue(void) {
   return hck_current_queue_function ? hck_current_queue_function() : NULL;
 }
+// The Concurrency runtime's: whom the thread runs a job for, an actor or nobody (0).
+typedef struct hck_executor { uint64_t identity, implementation; } hck_executor;
+extern hck_executor (*_Nullable hck_current_executor_function)(void) HCK_HIDDEN;
+HCK_INLINE const void *_Nullable hck_current_actor(void) {
+  return hck_current_executor_function ? (const void *)hck_current_executor_function().identity : NULL;
+}
 extern uint64_t hck_main_queue_address HCK_HIDDEN;
 HCK_INLINE uint64_t hck_main_thread_queue(void) { return hck_main_queue_address; }
 HCK_INLINE uint32_t hck_knows_queue_layout(void) { return hck_queue_layout_known; }
