@@ -1,5 +1,7 @@
 #if Detection
   internal import CHangcheck
+  // Through which pthread's types come once any file of the module has it.
+  internal import CoreFoundation
   public import Foundation
   internal import Recorder
 
