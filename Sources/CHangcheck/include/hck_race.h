@@ -25,8 +25,10 @@ typedef struct hck_race_thread {
   uint32_t is_live;  // atomic
   uint32_t origin;   // enum hck_race_origin
   uint32_t depth;    // of blocks that a drop-in began
+  uint32_t unseen;   // of work items, whose end somebody may wait for unseen
   uint32_t skipped;  // accesses, for sampling
   uint32_t held_count;
+  uint32_t unused;
   uint64_t held[HCK_RACE_HELD]; // resource words
   uint64_t stack_low, stack_high;
   char name[16]; // as it ended

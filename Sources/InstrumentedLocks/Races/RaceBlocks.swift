@@ -14,13 +14,14 @@
   struct RaceBlock: Sendable {
     private let handoff: Handoff?
     private let queue: UInt64
-    private let isBarrier: Bool
+    let isBarrier: Bool
     /// What it comes after, and what its end is before; 0 for nothing.
     var after: UInt64 = 0
     var before: UInt64 = 0
-    /// Others may wait for its end unseen, or it may come after what was not seen.
-    var endsUnseen = false
+    /// It comes after what was not seen, or its end is before what will not be.
     var beginsUnseen = false
+    var endsUnseen = false
+    private var isWorkItem = false
 
     /// `queue`: libdispatch's object.
     init(on queue: UnsafeRawPointer?, isBarrier: Bool = false, handoff: Handoff? = Handoff()) {
@@ -44,11 +45,15 @@
       if let handoff { SyncClocks.acquire(RaceOrder.key(handoff), thread) }
       if after != 0 { SyncClocks.acquire(after, thread) }
       forEachQueue { RaceOrder.tookNow($0) }
+      guard isWorkItem else { return }
+      thread.pointee.unseen += 1
+      RaceThreads.settle(thread)
     }
 
     func end() {
       guard RaceOrder.isOn, let thread = hck_race_thread_get() else { return }
       forEachQueue { RaceOrder.givesNow($0) }
+      if isWorkItem { thread.pointee.unseen -= min(1, thread.pointee.unseen) }
       if before != 0 { RaceOrder.release(before, thread) }
       if endsUnseen { RaceOrder.releaseAll() }
       if thread.pointee.depth > 0 { thread.pointee.depth -= 1 }
@@ -76,13 +81,29 @@
     /// The same block, with the order that it makes told.
     func wrapping(_ work: @escaping Work) -> Work { { run(work) } }
 
+    /// The same of a block that need not be safe to hand over: libdispatch would run it elsewhere
+    /// just so.
+    func wrapping(
+      once work: @escaping @convention(block) () -> Void
+    ) -> @convention(block) () -> Void { { run(work) } }
+
+    /// libdispatch's object, or what stands for it.
+    static func object(_ queue: Dispatch.DispatchQueue) -> UnsafeRawPointer {
+      UnsafeRawPointer(
+        DispatchObjects.object(behind: queue) ?? Unmanaged.passUnretained(queue).toOpaque())
+    }
+
     /// A block that runs a work item, which it cannot wrap: libdispatch knows items by their blocks.
     /// Who waits for the item is not seen.
     func performing(_ item: DispatchWorkItem) -> Work {
       nonisolated(unsafe) let item = item  // libdispatch would run it on that thread as well.
+      return { perform(item) }
+    }
+
+    func perform(_ item: DispatchWorkItem) {
       var block = self
-      block.endsUnseen = true
-      return { [block] in block.run { item.perform() } }
+      block.isWorkItem = true
+      block.run { item.perform() }
     }
 
     /// Whether an item was made as a barrier.

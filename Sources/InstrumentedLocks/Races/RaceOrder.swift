@@ -25,6 +25,7 @@
       let key = word & HCK_ADDRESS_MASK
       SyncClocks.acquire(key, thread)
       if word & sharedBit == 0 { SyncClocks.acquire(key | readers, thread) }
+      if thread.pointee.unseen > 0 { RaceThreads.settle(thread) }
       if thread.pointee.held_count < UInt32(HCK_RACE_HELD) {
         hck_race_held(thread)[Int(thread.pointee.held_count)] = word & ~timedBit
         thread.pointee.held_count += 1
@@ -69,7 +70,10 @@
     @inline(__always) static func release(_ address: UInt64) { if isOn { releaseNow(address) } }
 
     @inline(never) private static func acquireNow(_ address: UInt64) {
-      if let thread = RaceThreads.current { SyncClocks.acquire(address, thread) }
+      guard let thread = RaceThreads.current else { return }
+      SyncClocks.acquire(address, thread)
+      // It goes with the end of a work item to who waits for that.
+      if thread.pointee.unseen > 0 { RaceThreads.settle(thread) }
     }
 
     @inline(never) private static func releaseNow(_ address: UInt64) {

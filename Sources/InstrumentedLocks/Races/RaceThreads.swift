@@ -86,6 +86,7 @@
       var clock = VectorClock(of: thread)
       clock.clear()
       thread.pointee.depth = 0
+      thread.pointee.unseen = 0
       thread.pointee.held_count = 0
       thread.pointee.skipped = 0
       hck_store32(&thread.pointee.is_live, 1)
@@ -142,12 +143,13 @@
 
     /// Whether the thread runs code whose beginning and end are not seen: a Swift task's, which goes
     /// from thread to thread, or a block of libdispatch's that no drop-in submitted. The main thread
-    /// runs the main actor's tasks.
+    /// runs the main actor's tasks. So is a work item, whose end libdispatch tells those who wait.
     static func isUnseen(_ thread: RaceThread) -> Bool {
       if withUnsafeCurrentTask(body: { $0 != nil }) {
         hck_race_see_tasks()
         return true
       }
+      if thread.pointee.unseen > 0 { return true }
       switch thread.pointee.origin {
       case HCK_RACE_WORKER.rawValue: return thread.pointee.depth == 0
       case HCK_RACE_MAIN.rawValue: return hck_race_tasks_seen() != 0
