@@ -45,8 +45,9 @@ extension AlarmReport {
       decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     let id = known ?? thread(tid, name: name.isEmpty ? nil : name)
     access.thread = id
-    access.stack = Self.withoutAccessor(
-      stack(assembler.arena.site(hck_access_site(hck_side_access(side))), of: id))
+    access.stack = withLine(
+      Self.withoutAccessor(
+        stack(assembler.arena.site(hck_access_site(hck_side_access(side))), of: id)))
     let held = hck_access_held(hck_side_access(side))
     let count = min(Int(side.pointee.access.held_count), Int(HCK_RACE_KEPT))
     access.holds = (0..<count).map { index in
@@ -55,6 +56,25 @@ extension AlarmReport {
         mode: held[index] & (1 << 60) != 0 ? .shared : .exclusive)
     }
     return access
+  }
+
+  /// Code that is not optimised calls the accessor of `x += 1` from line 0: the line before that
+  /// in the function is meant.
+  private func withLine(_ stack: [Frame]) -> [Frame] {
+    guard let index = stack.firstIndex(where: { !$0.runtime }), (stack[index].line ?? 0) == 0 else {
+      return stack
+    }
+    var stack = stack
+    for distance in UInt64(2)...64 {
+      let before = assembler.symbolizer.frames(
+        for: [RawFrame(pc: stack[index].address.rawValue &- distance, cfa: 0, isExact: true)])
+      guard let frame = before.first, frame.symbol == stack[index].symbol else { return stack }
+      if let line = frame.line, line > 0 {
+        stack[index].line = line
+        return stack
+      }
+    }
+    return stack
   }
 
   /// A wrapped property's own accessor, which the compiler makes, is no place to look at.

@@ -276,7 +276,10 @@ struct AlarmReport {
     guard let label = memory.word(queue &+ UInt64(DispatchLayout.label)), label != 0 else {
       return nil
     }
-    return memory.text(label)
+    // The queue may be gone, and its memory another object's.
+    return memory.text(label).flatMap { text in
+      text.unicodeScalars.contains { $0.value < 32 } ? nil : text
+    }
   }
 
   mutating func resource(_ key: ResourceKey) -> ResourceID {

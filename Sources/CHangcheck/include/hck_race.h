@@ -58,6 +58,7 @@ typedef struct hck_shadow {
   uint32_t lock;
   uint32_t races;
   uint64_t version; // writes that began an epoch
+  uint64_t raced, raced_with; // epochs of the last race
   uint64_t accesses; // that began an epoch
   uint64_t locks[HCK_RACE_READS]; // held most at these, by Misra and Gries
   uint64_t lock_uses[HCK_RACE_READS];

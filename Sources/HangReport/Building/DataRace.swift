@@ -53,7 +53,9 @@ public struct DataRace: Sendable {
   var missingProtector: Protector? {
     guard let protector else { return nil }
     let isHeld = [now, before].allSatisfy { access in
-      access.holds.contains { $0.resource == protector.lock && $0.mode == .exclusive }
+      access.holds.contains {
+        $0.resource == protector.lock && ($0.mode == .exclusive || !access.isWrite)
+      }
     }
     return isHeld ? nil : protector
   }
@@ -110,9 +112,9 @@ struct DataRaceWords {
   var message: String {
     let (now, before) = (race.now, race.before)
     if let between = race.between {
-      return "\(names.short(now.thread)) writes \(value), which it has read before, and undoes what"
-        + " \(names.short(between.thread)) has written in between: each access holds"
-        + " \(lock ?? "the lock"), the three together do not"
+      return "\(names.short(now.thread)) writes \(value), which it has read before, over what"
+        + " \(names.short(between.thread)) has written in between: it held \(lock ?? "the lock") at"
+        + " the read and at the write, but not from the one to the other"
     }
     let it = now.isWrite == before.isWrite ? "too" : before.isWrite ? "writes it" : "reads it"
     let other = names.short(before.thread)

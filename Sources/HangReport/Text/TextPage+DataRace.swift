@@ -25,8 +25,10 @@ extension TextPage {
     }
     let (one, other) = places(sites.first, sites.count > 1 ? sites[1] : nil)
     let both = sites.count > 1 ? "\(one) and at \(other)" : one
-    // A lock behind the value that one side does not hold is the one that is held elsewhere.
-    if let lock = finding.resources.dropFirst().first, finding.message.contains(" accesses ") {
+    // The sentence names no lock but the one that is held elsewhere.
+    if let lock = finding.resources.dropFirst().first,
+      finding.message.contains(names.resource(lock))
+    {
       return ["Hold \(names.resource(lock)) at \(both), as elsewhere."]
     }
     return [

@@ -1,5 +1,6 @@
 #if Detection
   internal import CHangcheck
+  internal import Glibc
   internal import Recorder
 
   /// Makes of a race what whoever watches is told.
@@ -13,11 +14,20 @@
       guard let access, access.pointee.epoch != 0 else { return }
       side.pointee.is_known = 1
       side.pointee.access = access.pointee
-      // One that has ended left its name, unless another one has its record by now.
+      // One that has ended left its name, unless another one has its record by now. One that lives
+      // may have ended when this is told.
       guard let thread = RaceThreads[access.pointee.epoch.threadIndex],
-        thread.pointee.tid == access.pointee.tid, hck_load32(&thread.pointee.is_live) == 0
+        thread.pointee.tid == access.pointee.tid
       else { return }
       side.pointee.name = thread.pointee.name
+      guard hck_load32(&thread.pointee.is_live) != 0 else { return }
+      let file = open("/proc/self/task/\(access.pointee.tid)/comm", O_RDONLY | O_CLOEXEC)
+      guard file >= 0 else { return }
+      defer { close(file) }
+      let room = MemoryLayout.size(ofValue: side.pointee.name)
+      let length = Glibc.read(file, hck_side_name(side), room)
+      // The kernel ends it with a line break.
+      if length > 0 { hck_side_name(side)[min(length, room) - 1] = 0 }
     }
 
     /// `race.between` tells a stale write from a data race.

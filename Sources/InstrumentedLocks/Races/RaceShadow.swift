@@ -116,7 +116,7 @@
       let kept = placeOfRead(epoch)
       keep(thread, epoch, frame, in: kept)
       kept.pointee.version = pointer.pointee.version
-      countLocks(thread)
+      countLocks(thread, isWrite: false)
       return found
     }
 
@@ -140,7 +140,7 @@
       if reads == HCK_READ_SHARED { forgetReads() }
       hck_store64(&pointer.pointee.write, epoch)
       keep(thread, epoch, frame, in: hck_shadow_last_write(pointer))
-      countLocks(thread)
+      countLocks(thread, isWrite: true)
       return found
     }
 
@@ -225,10 +225,12 @@
     // MARK: - Locks that are held
 
     /// Misra and Gries' heavy hitters: which locks are held at most accesses, in a few words.
-    private func countLocks(_ thread: RaceThread) {
+    private func countLocks(_ thread: RaceThread, isWrite: Bool) {
       pointer.pointee.accesses += 1
       let (locks, uses) = (hck_shadow_locks(pointer), hck_shadow_lock_uses(pointer))
       for held in 0..<Int(thread.pointee.held_count) {
+        // Held for reading it protects no write.
+        if isWrite && hck_race_held(thread)[held] & sharedBit != 0 { continue }
         let lock = hck_race_held(thread)[held] & ~sharedBit
         let places = 0..<Int(HCK_RACE_READS)
         if let index = places.first(where: { uses[$0] > 0 && locks[$0] == lock }) {
@@ -246,8 +248,14 @@
     private func race(
       _ thread: RaceThread, isWrite: Bool, with other: UnsafeMutablePointer<hck_race_access>?,
       wasWrite: Bool, _ frame: UnsafeRawPointer
-    ) -> hck_race {
+    ) -> hck_race? {
       pointer.pointee.races += 1
+      // The write of `x += 1` races as its read has just done.
+      let epoch = hck_load64(&thread.pointee.epoch)
+      let isSame =
+        wasWrite && pointer.pointee.raced == epoch && pointer.pointee.raced_with == other?.pointee.epoch ?? 0
+      (pointer.pointee.raced, pointer.pointee.raced_with) = (epoch, other?.pointee.epoch ?? 0)
+      if isSame { return nil }
       var race = hck_race()
       keep(thread, hck_load64(&thread.pointee.epoch), frame, in: hck_side_access(hck_race_now(&race)))
       race.now.is_write = isWrite ? 1 : 0
