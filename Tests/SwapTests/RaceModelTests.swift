@@ -19,7 +19,7 @@ private final class RaceStage: @unchecked Sendable {
   private let onces = (0..<RaceProgram.onces).map { _ in InstrumentedOnce() }
   // Guards `next` and `running`.
   private let turn = Foundation.NSCondition()
-  private var next = 0
+  private var next = -1
   private var running: Int
 
   init(_ program: RaceProgram) {
@@ -30,6 +30,9 @@ private final class RaceStage: @unchecked Sendable {
   func run() {
     for index in 0..<program.threads { InstrumentedThread { self.play(index) }.start() }
     turn.lock()
+    // Only now: this runs in a task, which comes after all that was done so far.
+    next = 0
+    turn.broadcast()
     while running > 0 { turn.wait() }
     turn.unlock()
   }

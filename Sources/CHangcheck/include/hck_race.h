@@ -28,17 +28,16 @@ typedef struct hck_race_thread {
   uint32_t unseen;   // of work items, whose end somebody may wait for unseen
   uint32_t skipped;  // accesses, for sampling
   uint32_t held_count;
-  uint32_t unused;
+  uint32_t settles; // somebody may wait for its end unseen
   uint64_t held[HCK_RACE_HELD]; // resource words
   uint64_t stack_low, stack_high;
   char name[16]; // as it ended
 } hck_race_thread;
 
 enum hck_race_origin {
-  HCK_RACE_UNKNOWN = 0, // somebody may wait for its end unseen
-  HCK_RACE_KNOWN = 1,
-  HCK_RACE_WORKER = 2, // of libdispatch: between blocks that a drop-in began it runs others'
-  HCK_RACE_MAIN = 3,
+  HCK_RACE_THREAD = 0,
+  HCK_RACE_WORKER = 1, // of libdispatch: between blocks that a drop-in began it runs others'
+  HCK_RACE_MAIN = 2,
 };
 
 // One access.

@@ -39,7 +39,9 @@
 
     /// What the thread does; equals `Thread.main()`.
     open override func main() {
-      if RaceOrder.isOn, hck_race_thread_get() == nil { _ = RaceThreads.enroll(isKnown: true) }
+      if RaceOrder.isOn, hck_race_thread_get() == nil {
+        _ = RaceThreads.enroll(isKnown: true, mayBeWorker: false)
+      }
       RaceOrder.acquire(RaceOrder.key(self))
       if let block { block() } else { super.main() }
       RaceOrder.release(RaceOrder.endKey(self))

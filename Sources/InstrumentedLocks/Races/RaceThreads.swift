@@ -45,8 +45,9 @@
     }
 
     /// nil in a forked child, and where there are too many threads. `isKnown`: the caller says what
-    /// comes before its first step.
-    @inline(never) static func enroll(isKnown: Bool) -> RaceThread? {
+    /// comes before its first step. `mayBeWorker`: it may be one of libdispatch's, whose name is all
+    /// that tells; threads inherit it.
+    @inline(never) static func enroll(isKnown: Bool, mayBeWorker: Bool = true) -> RaceThread? {
       guard hck_is_racing() != 0, let thread = take() else { return nil }
       hck_thread_name(hck_race_name(thread))
       let tid = hck_gettid()
@@ -54,8 +55,9 @@
       thread.pointee.origin =
         (tid == UInt32(bitPattern: getpid())
         ? HCK_RACE_MAIN
-        : hck_is_worker_name(hck_race_name(thread)) != 0
-          ? HCK_RACE_WORKER : isKnown ? HCK_RACE_KNOWN : HCK_RACE_UNKNOWN).rawValue
+        : mayBeWorker && hck_is_worker_name(hck_race_name(thread)) != 0
+          ? HCK_RACE_WORKER : HCK_RACE_THREAD).rawValue
+      thread.pointee.settles = isKnown || thread.pointee.origin == HCK_RACE_MAIN.rawValue ? 0 : 1
       hck_race_stack(thread)
       pthread_setspecific(registry.pointee.key, thread)
       hck_race_thread_set(thread)
@@ -97,7 +99,7 @@
       guard let thread = value?.assumingMemoryBound(to: hck_race_thread.self) else { return }
       hck_race_thread_set(nil)
       hck_thread_name(hck_race_name(thread))
-      if thread.pointee.origin == HCK_RACE_UNKNOWN.rawValue { settle(thread) }
+      if thread.pointee.settles != 0 { settle(thread) }
       hck_store32(&thread.pointee.is_live, 0)
       // In a forked child nobody asks for it any more.
       guard hck_is_racing() != 0 else { return }
@@ -112,11 +114,9 @@
       var clock = VectorClock(of: thread)
       for index in 0..<count {
         guard let other = self[index], other != thread else { continue }
-        // What it does from here on bears another clock.
-        let epoch =
-          hck_load32(&other.pointee.is_live) != 0
-          ? hck_bump64(&other.pointee.epoch) : hck_load64(&other.pointee.epoch)
-        clock.raise(index, to: epoch.clock)
+        // What it does from here on bears another clock. One that has ended, too: its record may be
+        // another thread's just now.
+        clock.raise(index, to: hck_bump64(&other.pointee.epoch).clock)
       }
       clock.store(in: thread)
     }
