@@ -34,7 +34,8 @@
       var block = RaceBlock(on: RaceBlock.object(self), isBarrier: isBarrier)
       block.before = group.orderKey
       async(
-        group: group.original, flags: isBarrier ? .barrier : [], execute: block.performing(workItem))
+        group: group.original, flags: isBarrier ? .barrier : [], execute: block.performing(workItem)
+      )
     }
 
     /// Equals `async(group:qos:flags:execute:)` with the original group, and is recorded as an
@@ -78,7 +79,8 @@
       guard RaceOrder.isOn else {
         return notify(qos: qos, flags: flags, queue: queue.original, execute: execute)
       }
-      var block = RaceBlock(on: RaceBlock.object(queue.original), isBarrier: flags.contains(.barrier))
+      var block = RaceBlock(
+        on: RaceBlock.object(queue.original), isBarrier: flags.contains(.barrier))
       // The item's end is not seen.
       block.beginsUnseen = true
       notify(

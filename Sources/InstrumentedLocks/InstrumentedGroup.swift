@@ -159,7 +159,8 @@
     ) {
       willNotify(hck_frame())
       original.notify(
-        qos: qos, flags: flags, queue: queue.original, execute: ordered(work, on: queue.original, flags))
+        qos: qos, flags: flags, queue: queue.original,
+        execute: ordered(work, on: queue.original, flags))
     }
 
     /// Submits a block to a queue that is no drop-in once everything is done.
@@ -168,7 +169,8 @@
       queue: Dispatch.DispatchQueue, execute work: @escaping @convention(block) () -> Void
     ) {
       willNotify(hck_frame())
-      original.notify(qos: qos, flags: flags, queue: queue, execute: ordered(work, on: queue, flags))
+      original.notify(
+        qos: qos, flags: flags, queue: queue, execute: ordered(work, on: queue, flags))
     }
 
     /// Submits a work item once everything is done; equals `DispatchGroup.notify(queue:work:)`.

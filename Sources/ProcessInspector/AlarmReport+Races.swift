@@ -82,7 +82,8 @@ extension AlarmReport {
     guard
       let index = stack.firstIndex(where: { !$0.runtime }), index > 0, index + 1 < stack.count,
       stack[index - 1].symbol?.contains("RaceChecked.wrappedValue") ?? false,
-      [".getter", ".setter", ".modify"].contains(where: stack[index].symbol?.hasSuffix ?? { _ in false })
+      [".getter", ".setter", ".modify"].contains(
+        where: stack[index].symbol?.hasSuffix ?? { _ in false })
     else { return stack }
     var stack = stack
     stack[index].runtime = true

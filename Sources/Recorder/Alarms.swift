@@ -110,8 +110,7 @@ private func standStill(
 
 /// A record of the arena's, being written from here on. One whose thread has given up is free once
 /// it is told.
-func freeAlarm(_ arena: UnsafeMutablePointer<hck_arena>) -> UnsafeMutablePointer<hck_alarm>?
-{
+func freeAlarm(_ arena: UnsafeMutablePointer<hck_arena>) -> UnsafeMutablePointer<hck_alarm>? {
   let alarms = hck_alarms(arena)
   var index = 0
   while index < Int(HCK_ALARMS) {

@@ -28,8 +28,10 @@ let ordered: [String: @Sendable () -> Void] = [
   },
   "ordered: a read-write lock": {
     let lock = InstrumentedReadWriteLock()
-    inTurn({ shared in lock.withWriteLock { write(shared) } }, { s in lock.withReadLock { read(s) } })
-    inTurn({ shared in lock.withReadLock { read(shared) } }, { s in lock.withWriteLock { write(s) } })
+    inTurn(
+      { shared in lock.withWriteLock { write(shared) } }, { s in lock.withReadLock { read(s) } })
+    inTurn(
+      { shared in lock.withReadLock { read(shared) } }, { s in lock.withWriteLock { write(s) } })
   },
   "ordered: a group": {
     let (group, shared) = (DispatchGroup(), Shared())
@@ -64,7 +66,12 @@ let ordered: [String: @Sendable () -> Void] = [
   "ordered: a condition": {
     let condition = NSCondition()
     let shared = Shared()
-    racer("sets") { condition.withLock { write(shared); condition.signal() } }
+    racer("sets") {
+      condition.withLock {
+        write(shared)
+        condition.signal()
+      }
+    }
     condition.withLock { while shared.value == 0 { condition.wait() } }
     let numbered = NSConditionLock(condition: 0)
     racer("numbers") {

@@ -40,7 +40,9 @@ func inTurn(
 }
 
 /// For ever: a lock that is gone when a report is written has no name.
-func kept<Lock: AnyObject>(_ lock: Lock) -> Lock { Unmanaged.passRetained(lock).takeUnretainedValue() }
+func kept<Lock: AnyObject>(_ lock: Lock) -> Lock {
+  Unmanaged.passRetained(lock).takeUnretainedValue()
+}
 
 @inline(never) func write(_ shared: Shared) { shared.value = 1 }
 @inline(never) func read(_ shared: Shared) { _ = shared.value }

@@ -1,10 +1,16 @@
 /// A program as the happens-before model sees it: steps of threads, one after the other in time.
 struct RaceProgram: CustomStringConvertible {
   enum Step: Hashable {
-    case read(Int), write(Int)
-    case lock(Int), unlock(Int)
-    case readLock(Int), writeLock(Int), readUnlock(Int), writeUnlock(Int)
-    case signal(Int), wait(Int)
+    case read(Int)
+    case write(Int)
+    case lock(Int)
+    case unlock(Int)
+    case readLock(Int)
+    case writeLock(Int)
+    case readUnlock(Int)
+    case writeUnlock(Int)
+    case signal(Int)
+    case wait(Int)
     case once(Int)
   }
   struct Move {

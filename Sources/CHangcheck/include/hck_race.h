@@ -53,6 +53,7 @@ typedef struct hck_race_access {
 // Beside each checked value: FastTrack's W and R, and with them what a report needs.
 typedef struct hck_shadow {
   uint64_t write, read; // atomic epochs; `read` is HCK_READ_SHARED where several threads read
+  uint64_t modifier; // who changes it in place just now, by its thread pointer; 0 for nobody
   uint64_t *_Nullable readers; // two words of header (room, the block before), clocks by index
   uint32_t lock;
   uint32_t races;
@@ -122,7 +123,7 @@ HCK_INLINE void hck_raise64(uint64_t *_Nonnull p, uint64_t value) {
 // The fast paths: an access that the thread has made in this epoch already tells nothing new.
 HCK_INLINE int hck_reads_again(const hck_shadow *_Nonnull s) {
   const hck_race_thread *t = hck_tls_race;
-  if (!t) { return 0; }
+  if (!t || hck_relaxed64(&s->modifier)) { return 0; }
   uint64_t epoch = hck_relaxed64(&t->epoch);
   if (hck_relaxed64(&s->write) == epoch || hck_relaxed64(&s->read) == epoch) { return 1; }
   const uint64_t *readers = __atomic_load_n(&s->readers, __ATOMIC_ACQUIRE);
@@ -131,7 +132,19 @@ HCK_INLINE int hck_reads_again(const hck_shadow *_Nonnull s) {
 }
 HCK_INLINE int hck_writes_again(const hck_shadow *_Nonnull s) {
   const hck_race_thread *t = hck_tls_race;
-  return t && hck_relaxed64(&s->write) == hck_relaxed64(&t->epoch);
+  return t && !hck_relaxed64(&s->modifier) && hck_relaxed64(&s->write) == hck_relaxed64(&t->epoch);
+}
+// What Swift's exclusivity checks do for a plain property: the same thread must not use a value
+// that it is changing. Only this thread writes its own pointer there.
+HCK_INLINE int hck_modifies(const hck_shadow *_Nonnull s) {
+  uint64_t there = hck_relaxed64(&s->modifier);
+  return there && there == (uint64_t)__builtin_thread_pointer();
+}
+HCK_INLINE void hck_begin_modifying(hck_shadow *_Nonnull s) {
+  __atomic_store_n(&s->modifier, (uint64_t)__builtin_thread_pointer(), __ATOMIC_RELAXED);
+}
+HCK_INLINE void hck_end_modifying(hck_shadow *_Nonnull s) {
+  __atomic_store_n(&s->modifier, 0, __ATOMIC_RELAXED);
 }
 
 HCK_INLINE void hck_publish_readers(hck_shadow *_Nonnull s, uint64_t *_Nonnull readers) {

@@ -85,7 +85,8 @@ public struct DataRaceFinding: Sendable {
     }
     var named = [race.value]
     // The lock to take comes right behind the value.
-    let locks = [race.missingProtector?.lock].compactMap { $0 } + accesses.flatMap(\.holds).map(\.resource)
+    let locks =
+      [race.missingProtector?.lock].compactMap { $0 } + accesses.flatMap(\.holds).map(\.resource)
     for lock in locks where !named.contains(lock) { named.append(lock) }
     // Which of the two comes first is chance.
     let sites = accesses.map { "\($0.isWrite) \(Fingerprint.site($0.stack))" }.sorted()

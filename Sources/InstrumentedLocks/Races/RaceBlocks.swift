@@ -110,7 +110,8 @@
     static func isBarrier(_ item: DispatchWorkItem) -> Bool {
       // Right behind the header of a Swift object, as all that the overlay's classes keep.
       hck_block_is_barrier(
-        Unmanaged.passUnretained(item).toOpaque().load(fromByteOffset: 16, as: UnsafeRawPointer?.self)
+        Unmanaged.passUnretained(item).toOpaque().load(
+          fromByteOffset: 16, as: UnsafeRawPointer?.self)
       ) != 0
     }
   }

@@ -37,7 +37,9 @@
   @propertyWrapper
   public final class RaceChecked<Value>: @unchecked Sendable {
     @usableFromInline final let shadow: UnsafeMutablePointer<hck_shadow>
-    @usableFromInline final var storage: Value
+    // Not a stored property: of a class's, Swift checks on each access that the thread does not change
+    // it just then, which costs as much as all that is done here. `_raceModify` sees to that.
+    @usableFromInline final let storage: UnsafeMutablePointer<Value>
 
     /// What `@RaceChecked var x = 0` calls. Reports call the value `name` or, without one, by the
     /// place where it was made. 95 bytes of the name are kept.
@@ -45,7 +47,8 @@
       wrappedValue: Value, name: String? = nil, fileID: StaticString = #fileID, line: UInt = #line
     ) {
       shadow = RaceShadow.make(name: name, fileID: fileID, line: line)
-      storage = wrappedValue
+      storage = .allocate(capacity: 1)
+      storage.initialize(to: wrappedValue)
     }
 
     /// A box.
@@ -53,25 +56,30 @@
       _ value: Value, name: String? = nil, fileID: StaticString = #fileID, line: UInt = #line
     ) {
       shadow = RaceShadow.make(name: name, fileID: fileID, line: line)
-      storage = value
+      storage = .allocate(capacity: 1)
+      storage.initialize(to: value)
     }
 
-    deinit { RaceShadow(pointer: shadow).end() }
+    deinit {
+      storage.deinitialize(count: 1)
+      storage.deallocate()
+      RaceShadow(pointer: shadow).end()
+    }
 
     /// The value; each access is checked.
     public var value: Value {
       @inlinable @inline(__always) get {
         _raceRead(shadow)
-        return storage
+        return storage.pointee
       }
       @inlinable @inline(__always) set {
         _raceWrite(shadow)
-        storage = newValue
+        storage.pointee = newValue
       }
       @inlinable @inline(__always) _modify {
-        _raceRead(shadow)
-        _raceWrite(shadow)
-        yield &storage
+        _raceModify(shadow)
+        defer { hck_end_modifying(shadow) }
+        yield &storage.pointee
       }
     }
 
@@ -80,16 +88,16 @@
     public var wrappedValue: Value {
       @inlinable @inline(__always) get {
         _raceRead(shadow)
-        return storage
+        return storage.pointee
       }
       @inlinable @inline(__always) set {
         _raceWrite(shadow)
-        storage = newValue
+        storage.pointee = newValue
       }
       @inlinable @inline(__always) _modify {
-        _raceRead(shadow)
-        _raceWrite(shadow)
-        yield &storage
+        _raceModify(shadow)
+        defer { hck_end_modifying(shadow) }
+        yield &storage.pointee
       }
     }
 
@@ -100,19 +108,30 @@
     var races: Int { Int(shadow.pointee.races) }
   }
 
-  // Not expanded in the program: a thread-local of this library's lies below.
+  // Not expanded in the program: a thread-local of this library's lies below. What they tell the
+  // optimiser is that the box outlives them.
 
-  @usableFromInline @inline(never)
+  @usableFromInline @inline(never) @_effects(releasenone)
   func _raceRead(_ shadow: UnsafeMutablePointer<hck_shadow>) {
     if hck_reads_again(shadow) == 0 {
       RaceShadow(pointer: shadow).access(isWrite: false, hck_frame())
     }
   }
 
-  @usableFromInline @inline(never)
+  @usableFromInline @inline(never) @_effects(releasenone)
   func _raceWrite(_ shadow: UnsafeMutablePointer<hck_shadow>) {
     if hck_writes_again(shadow) == 0 {
       RaceShadow(pointer: shadow).access(isWrite: true, hck_frame())
     }
+  }
+
+  @usableFromInline @inline(never) @_effects(releasenone)
+  func _raceModify(_ shadow: UnsafeMutablePointer<hck_shadow>) {
+    if hck_writes_again(shadow) == 0 {
+      let frame = hck_frame()
+      RaceShadow(pointer: shadow).access(isWrite: false, frame)
+      RaceShadow(pointer: shadow).access(isWrite: true, frame)
+    }
+    hck_begin_modifying(shadow)
   }
 #endif

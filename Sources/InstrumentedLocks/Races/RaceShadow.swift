@@ -49,7 +49,11 @@
 
     // MARK: - Accesses
 
-    func access(isWrite: Bool, _ frame: UnsafeRawPointer) {
+    /// Apart, so that the fast path before it needs few registers.
+    @inline(never) func access(isWrite: Bool, _ frame: UnsafeRawPointer) {
+      if hck_modifies(pointer) != 0 {
+        fatalError("overlapping accesses to a checked value: it is used while it is changed in place")
+      }
       guard let thread = begin() else { return }
       hck_spin_lock(&pointer.pointee.lock)
       let epoch = hck_load64(&thread.pointee.epoch)
@@ -253,11 +257,13 @@
       // The write of `x += 1` races as its read has just done.
       let epoch = hck_load64(&thread.pointee.epoch)
       let isSame =
-        wasWrite && pointer.pointee.raced == epoch && pointer.pointee.raced_with == other?.pointee.epoch ?? 0
+        wasWrite && pointer.pointee.raced == epoch
+        && pointer.pointee.raced_with == other?.pointee.epoch ?? 0
       (pointer.pointee.raced, pointer.pointee.raced_with) = (epoch, other?.pointee.epoch ?? 0)
       if isSame { return nil }
       var race = hck_race()
-      keep(thread, hck_load64(&thread.pointee.epoch), frame, in: hck_side_access(hck_race_now(&race)))
+      keep(
+        thread, hck_load64(&thread.pointee.epoch), frame, in: hck_side_access(hck_race_now(&race)))
       race.now.is_write = isWrite ? 1 : 0
       race.now.is_known = 1
       RaceReport.fill(hck_race_before(&race), other, isWrite: wasWrite)
@@ -272,7 +278,8 @@
         holdsAgain(thread, read)
       else { return nil }
       var race = hck_race()
-      keep(thread, hck_load64(&thread.pointee.epoch), frame, in: hck_side_access(hck_race_now(&race)))
+      keep(
+        thread, hck_load64(&thread.pointee.epoch), frame, in: hck_side_access(hck_race_now(&race)))
       race.now.is_write = 1
       race.now.is_known = 1
       RaceReport.fill(hck_race_before(&race), read, isWrite: false)
