@@ -19,8 +19,10 @@ typedef struct hck_race_thread {
   uint64_t epoch;   // atomic: another thread that waits for all adds to the clock
   uint64_t settled; // atomic: up to this clock it is ordered before all that comes
   uint64_t *_Nullable clocks; // by index of a thread; its own is in `epoch`
+  uint64_t changes; // of `clocks`, and of who has this record
   uint32_t count;
   uint32_t index;
+  uint32_t lives;   // threads that had this record
   uint32_t tid;
   uint32_t is_live;  // atomic
   uint32_t origin;   // enum hck_race_origin
@@ -29,6 +31,7 @@ typedef struct hck_race_thread {
   uint32_t skipped;  // accesses, for sampling
   uint32_t held_count;
   uint32_t settles; // somebody may wait for its end unseen
+  uint32_t unused;
   uint64_t held[HCK_RACE_HELD]; // resource words
   uint64_t stack_low, stack_high;
   char name[16]; // as it ended

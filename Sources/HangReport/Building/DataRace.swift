@@ -124,8 +124,8 @@ struct DataRaceWords {
     text += ", and nothing orders the two"
     if let protector = race.missingProtector {
       text +=
-        "; at \(protector.uses) of \(protector.accesses) accesses"
-        + " \(names.resource(protector.lock)) is held"
+        "; \(names.resource(protector.lock)) was held at \(protector.uses) of the"
+        + " \(protector.accesses) accesses before"
     }
     return text
   }

@@ -24,12 +24,17 @@
       guard let thread = RaceThreads.current else { return }
       let key = word & HCK_ADDRESS_MASK
       SyncClocks.acquire(key, thread)
-      if word & sharedBit == 0 { SyncClocks.acquire(key | readers, thread) }
+      if word & sharedBit == 0 && hasReaders(word) { SyncClocks.acquire(key | readers, thread) }
       if thread.pointee.unseen > 0 { RaceThreads.settle(thread) }
       if thread.pointee.held_count < UInt32(HCK_RACE_HELD) {
         hck_race_held(thread)[Int(thread.pointee.held_count)] = word & ~timedBit
         thread.pointee.held_count += 1
       }
+    }
+
+    private static func hasReaders(_ word: ResourceWord) -> Bool {
+      let kind = UInt32(truncatingIfNeeded: word >> UInt64(HCK_KIND_SHIFT)) & 15
+      return kind != HCK_MUTEX.rawValue && kind != HCK_FUTEX_LOCK.rawValue
     }
 
     @inline(never) static func givesNow(_ word: ResourceWord) {

@@ -52,19 +52,16 @@
     /// Apart, so that the fast path before it needs few registers.
     @inline(never) func access(isWrite: Bool, _ frame: UnsafeRawPointer) {
       if hck_modifies(pointer) != 0 {
-        fatalError("overlapping accesses to a checked value: it is used while it is changed in place")
+        fatalError(
+          "overlapping accesses to a checked value: it is used while it is changed in place")
       }
       guard let thread = begin() else { return }
       hck_spin_lock(&pointer.pointee.lock)
       let epoch = hck_load64(&thread.pointee.epoch)
-      var found: hck_race?
-      if isWrite {
-        found = write(thread, epoch, frame)
-      } else {
-        found = read(thread, epoch, frame)
-      }
+      let conflict = isWrite ? write(thread, epoch) : read(thread, epoch)
+      if let conflict { tell(conflict, thread, isWrite: isWrite, frame) }
+      note(thread, epoch, isWrite: isWrite, frame)
       hck_spin_unlock(&pointer.pointee.lock)
-      if var race = found { RaceReport.raise(&race, pointer) }
     }
 
     /// The thread, unless this access is not to be looked at.
@@ -100,13 +97,14 @@
       hck_store64(&pointer.pointee.read, 0)
     }
 
-    private func read(
-      _ thread: RaceThread, _ epoch: Epoch, _ frame: UnsafeRawPointer
-    ) -> hck_race? {
-      var found: hck_race?
-      if !RaceThreads.isOrdered(pointer.pointee.write, before: thread) {
-        found = race(thread, isWrite: false, with: lastWrite(), wasWrite: true, frame)
-      }
+    /// What is wrong with an access, and the epoch of the other one.
+    private enum Conflict {
+      case write(Epoch)
+      case read(Epoch)
+      case stale
+    }
+
+    private func read(_ thread: RaceThread, _ epoch: Epoch) -> Conflict? {
       let before = pointer.pointee.read
       if before == HCK_READ_SHARED {
         setReader(epoch)
@@ -117,35 +115,35 @@
         setReader(epoch)
         hck_store64(&pointer.pointee.read, HCK_READ_SHARED)
       }
-      let kept = placeOfRead(epoch)
-      keep(thread, epoch, frame, in: kept)
-      kept.pointee.version = pointer.pointee.version
-      countLocks(thread, isWrite: false)
-      return found
+      let last = pointer.pointee.write
+      return RaceThreads.isOrdered(last, before: thread) ? nil : .write(last)
     }
 
-    private func write(
-      _ thread: RaceThread, _ epoch: Epoch, _ frame: UnsafeRawPointer
-    ) -> hck_race? {
-      var found: hck_race?
-      let reads = pointer.pointee.read
-      if !RaceThreads.isOrdered(pointer.pointee.write, before: thread) {
-        found = race(thread, isWrite: true, with: lastWrite(), wasWrite: true, frame)
-      } else if reads == HCK_READ_SHARED {
-        if let reader = unorderedReader(thread) {
-          found = race(thread, isWrite: true, with: keptRead(reader), wasWrite: false, frame)
-        }
-      } else if reads != 0, !RaceThreads.isOrdered(reads, before: thread) {
-        found = race(thread, isWrite: true, with: keptRead(reads), wasWrite: false, frame)
-      }
-      if found == nil, hck_race_stale_get() != 0 { found = staleWrite(thread, frame) }
-      pointer.pointee.version += 1
-      if let own = ownRead(thread) { own.pointee.version = UInt64.max }
-      if reads == HCK_READ_SHARED { forgetReads() }
+    private func write(_ thread: RaceThread, _ epoch: Epoch) -> Conflict? {
+      let (last, reads) = (pointer.pointee.write, pointer.pointee.read)
       hck_store64(&pointer.pointee.write, epoch)
-      keep(thread, epoch, frame, in: hck_shadow_last_write(pointer))
-      countLocks(thread, isWrite: true)
-      return found
+      let reader = reads == HCK_READ_SHARED ? unorderedReader(thread) : reads
+      if reads == HCK_READ_SHARED { forgetReads() }
+      if !RaceThreads.isOrdered(last, before: thread) { return .write(last) }
+      if let reader, !RaceThreads.isOrdered(reader, before: thread) { return .read(reader) }
+      return hck_race_stale_get() != 0 && isStale(thread, last) ? .stale : nil
+    }
+
+    /// Keeps where the access was made, in place of what was kept of the last one.
+    private func note(
+      _ thread: RaceThread, _ epoch: Epoch, isWrite: Bool, _ frame: UnsafeRawPointer
+    ) {
+      if isWrite {
+        pointer.pointee.version += 1
+        // What it read before is no longer what it writes over.
+        if let own = ownRead(thread) { own.pointee.version = UInt64.max }
+        keep(thread, epoch, frame, in: hck_shadow_last_write(pointer))
+      } else {
+        let kept = placeOfRead(epoch)
+        keep(thread, epoch, frame, in: kept)
+        kept.pointee.version = pointer.pointee.version
+      }
+      countLocks(thread, isWrite: isWrite)
     }
 
     // MARK: - Reads
@@ -182,10 +180,6 @@
     }
 
     // MARK: - What is kept of an access
-
-    private func lastWrite() -> UnsafeMutablePointer<hck_race_access>? {
-      hck_shadow_last_write(pointer)
-    }
 
     private func keptRead(_ epoch: Epoch) -> UnsafeMutablePointer<hck_race_access>? {
       let reads = hck_shadow_reads(pointer)
@@ -249,42 +243,39 @@
 
     // MARK: - Findings
 
-    private func race(
-      _ thread: RaceThread, isWrite: Bool, with other: UnsafeMutablePointer<hck_race_access>?,
-      wasWrite: Bool, _ frame: UnsafeRawPointer
-    ) -> hck_race? {
-      pointer.pointee.races += 1
-      // The write of `x += 1` races as its read has just done.
+    @inline(never) private func tell(
+      _ conflict: Conflict, _ thread: RaceThread, isWrite: Bool, _ frame: UnsafeRawPointer
+    ) {
       let epoch = hck_load64(&thread.pointee.epoch)
-      let isSame =
-        wasWrite && pointer.pointee.raced == epoch
-        && pointer.pointee.raced_with == other?.pointee.epoch ?? 0
-      (pointer.pointee.raced, pointer.pointee.raced_with) = (epoch, other?.pointee.epoch ?? 0)
-      if isSame { return nil }
       var race = hck_race()
-      keep(
-        thread, hck_load64(&thread.pointee.epoch), frame, in: hck_side_access(hck_race_now(&race)))
+      keep(thread, epoch, frame, in: hck_side_access(hck_race_now(&race)))
       race.now.is_write = isWrite ? 1 : 0
       race.now.is_known = 1
-      RaceReport.fill(hck_race_before(&race), other, isWrite: wasWrite)
-      return race
+      switch conflict {
+      case .write(let other):
+        pointer.pointee.races += 1
+        // The write of `x += 1` races as its read has just done.
+        let isSame = (pointer.pointee.raced, pointer.pointee.raced_with) == (epoch, other)
+        (pointer.pointee.raced, pointer.pointee.raced_with) = (epoch, other)
+        if isSame { return }
+        RaceReport.fill(hck_race_before(&race), hck_shadow_last_write(pointer), isWrite: true)
+      case .read(let other):
+        pointer.pointee.races += 1
+        RaceReport.fill(hck_race_before(&race), keptRead(other), isWrite: false)
+      case .stale:
+        RaceReport.fill(hck_race_before(&race), ownRead(thread), isWrite: false)
+        RaceReport.fill(hck_race_between(&race), hck_shadow_last_write(pointer), isWrite: true)
+      }
+      RaceReport.raise(&race, pointer)
     }
 
     /// The thread read the value under a lock that it holds again now, and another one wrote it in
     /// between: what was read is written over what it no longer was.
-    private func staleWrite(_ thread: RaceThread, _ frame: UnsafeRawPointer) -> hck_race? {
-      guard let read = ownRead(thread), read.pointee.version < pointer.pointee.version,
-        pointer.pointee.write.threadIndex != Int(thread.pointee.index),
-        holdsAgain(thread, read)
-      else { return nil }
-      var race = hck_race()
-      keep(
-        thread, hck_load64(&thread.pointee.epoch), frame, in: hck_side_access(hck_race_now(&race)))
-      race.now.is_write = 1
-      race.now.is_known = 1
-      RaceReport.fill(hck_race_before(&race), read, isWrite: false)
-      RaceReport.fill(hck_race_between(&race), lastWrite(), isWrite: true)
-      return race
+    private func isStale(_ thread: RaceThread, _ last: Epoch) -> Bool {
+      guard let read = ownRead(thread), read.pointee.version < pointer.pointee.version else {
+        return false
+      }
+      return last.threadIndex != Int(thread.pointee.index) && holdsAgain(thread, read)
     }
 
     private func holdsAgain(

@@ -87,6 +87,8 @@
       _ = hck_bump64(&thread.pointee.epoch)
       var clock = VectorClock(of: thread)
       clock.clear()
+      thread.pointee.changes &+= 1
+      thread.pointee.lives &+= 1
       thread.pointee.depth = 0
       thread.pointee.unseen = 0
       thread.pointee.held_count = 0
@@ -118,7 +120,7 @@
         // another thread's just now.
         clock.raise(index, to: hck_bump64(&other.pointee.epoch).clock)
       }
-      clock.store(in: thread)
+      clock.store(in: thread, isNews: true)
     }
 
     /// What `thread` has done and seen so far comes before all that anybody does from here on: for

@@ -9,6 +9,11 @@
     private struct Node {
       var key: UInt64
       var clock = VectorClock()
+      /// A thread that knows all that the clock does; 0 for none. While it comes back alone, as to a
+      /// lock that nobody else uses, there is nothing to join.
+      var knower: UInt64 = 0
+      /// The knower's changes when the clock had all that it knew.
+      var changes: UInt64 = 0
       var next: UnsafeMutablePointer<Node>?
     }
     // A line of the cache each.
@@ -49,7 +54,12 @@
           list.pointee.first = node
           return node
         }()
-      node.pointee.clock.join(VectorClock(of: thread))
+      let isKnower = node.pointee.knower == identity(thread)
+      if !isKnower || node.pointee.changes != thread.pointee.changes {
+        node.pointee.clock.join(VectorClock(of: thread))
+        node.pointee.knower = isKnower ? node.pointee.knower : 0
+        node.pointee.changes = thread.pointee.changes
+      }
       node.pointee.clock.raise(
         Int(thread.pointee.index), to: hck_bump64(&thread.pointee.epoch).clock)
       hck_spin_unlock(&list.pointee.lock)
@@ -59,12 +69,20 @@
     static func acquire(_ key: UInt64, _ thread: RaceThread) {
       let list = list(key)
       hck_spin_lock(&list.pointee.lock)
-      if let node = find(key, in: list) {
+      if let node = find(key, in: list), node.pointee.knower != identity(thread) {
         var clock = VectorClock(of: thread)
-        clock.join(node.pointee.clock)
-        clock.store(in: thread)
+        let isNews = clock.join(node.pointee.clock)
+        clock.store(in: thread, isNews: isNews)
+        node.pointee.knower = identity(thread)
+        // Until it releases, the clock may lack what it knows.
+        node.pointee.changes = UInt64.max
       }
       hck_spin_unlock(&list.pointee.lock)
+    }
+
+    /// Of the thread that has the record now.
+    private static func identity(_ thread: RaceThread) -> UInt64 {
+      UInt64(thread.pointee.index) << 32 | UInt64(thread.pointee.lives)
     }
 
     /// The object at that address is no more.

@@ -19,14 +19,17 @@
       index < Int(count) ? clocks.map { $0[index] } ?? 0 : 0
     }
 
-    /// The later of both, for each thread.
-    mutating func join(_ other: VectorClock) {
-      guard let others = other.clocks else { return }
+    /// The later of both, for each thread; whether that changed anything.
+    @discardableResult mutating func join(_ other: VectorClock) -> Bool {
+      guard let others = other.clocks else { return false }
       grow(to: other.count)
-      guard let clocks else { return }
+      guard let clocks else { return false }
+      var isChanged = false
       for index in 0..<Int(other.count) where clocks[index] < others[index] {
         clocks[index] = others[index]
+        isChanged = true
       }
+      return isChanged
     }
 
     mutating func raise(_ index: Int, to clock: UInt64) {
@@ -66,7 +69,8 @@
     }
 
     /// Becomes what that thread knows of the others.
-    func store(in thread: RaceThread) {
+    func store(in thread: RaceThread, isNews: Bool) {
+      if isNews { thread.pointee.changes &+= 1 }
       thread.pointee.clocks = clocks
       thread.pointee.count = count
     }
