@@ -147,7 +147,7 @@
     /// from thread to thread, or a block of libdispatch's that no drop-in submitted. The main thread
     /// runs the main actor's tasks. So is a work item, whose end libdispatch tells those who wait.
     static func isUnseen(_ thread: RaceThread) -> Bool {
-      if withUnsafeCurrentTask(body: { $0 != nil }) {
+      if hck_current_task() != nil {
         hck_race_see_tasks()
         return true
       }
