@@ -120,6 +120,7 @@ __attribute__((constructor)) static void begin(void) {
   take_environment();
   if (hck_socket_name) {
     resolve();
+    hck_find_program();
     hck_resolve_dispatch();
     hck_agent_begin();
   }

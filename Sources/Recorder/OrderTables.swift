@@ -132,11 +132,10 @@ extension OrderLog {
     var key = hck_mixed(entry.pointee.window.1)
     if entry.pointee.levels > 0 { key = hck_mixed(key &+ entry.pointee.chain.1) }
     if entry.pointee.levels > 1 { key = hck_mixed(key &+ entry.pointee.chain.3) }
-    // A call that goes on: its whole stack is there. Behind a wrapper that keeps no frame pointer one
-    // place in the code looks like another, so what it is about tells them apart.
+    // A call that goes on: its whole stack is there.
     let kind = kind(entry.pointee.resource)
     let goesOn = kind == HCK_QUEUE.rawValue || kind == HCK_ONCE.rawValue
-    if goesOn { key = hck_mixed(key &+ entry.pointee.resource & ~heldFlags) }
+    if goesOn { key = hck_mixed(key &+ hck_program_return(slot, entry)) }
     let chain = hck_site_chain(shared, key)
     while true {
       let head = hck_load32(chain)

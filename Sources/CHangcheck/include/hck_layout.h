@@ -136,6 +136,8 @@ enum hck_alarm_kind {
   HCK_ALARM_OPERATION_CYCLE = 24,
   HCK_ALARM_FORKED_HELD = 25, // a child locks what another thread of its parent held
   HCK_ALARM_IDENTITY_CHANGED = 26, // synchronized: the object is another one at the end
+  HCK_ALARM_DATA_RACE = 27,   // other: where its hck_race lies in the arena
+  HCK_ALARM_STALE_WRITE = 28, // the same
 };
 enum hck_alarm_state {
   HCK_ALARM_FREE = 0,

@@ -123,7 +123,7 @@ struct TextPage {
     let head = "hangcheck: \(title) in \(names.program(of: finding.threads)): "
     line((finding.severity == .note ? style.plain : style.bad)(head + cleaned(finding.message)))
     if !finding.cycle.isEmpty { writePicture(cycle) }
-    writeMisuse(finding)
+    if finding.kind == .dataRace { writeRace(finding) } else { writeMisuse(finding) }
   }
 
   private mutating func writeLimits() {
