@@ -1,6 +1,7 @@
 // The agent's entry into a process: the real functions, the constructor, and the environment that
 // it takes away.
 #include "include/hck_dispatch.h"
+#include "hck_order.h"
 #include "include/hck_misuse.h"
 #include "include/hck_real.h"
 
