@@ -240,7 +240,8 @@ HCK_INLINE uint64_t hck_mixed(uint64_t a) {
 HCK_INLINE uint64_t hck_order_key(hck_orders *_Nonnull o, uint64_t below, const hck_entry *_Nonnull e) {
   uint64_t from = e->window[1] + (e->levels ? e->chain[1] * 3 : 0);
   uint64_t era = __atomic_load_n(hck_era(o, e->resource), __ATOMIC_RELAXED);
-  return ((below ^ below >> 29) + e->resource + (era << 40)) * 0x9e3779b97f4a7c15ull + from * 0xd6e8feb86659fd93ull;
+  // One factor: a second one would need a register that is stored first.
+  return ((below ^ below >> 29) + e->resource + (era << 40) + (from << 17 | from >> 47)) * 0x9e3779b97f4a7c15ull;
 }
 // The program's own code, as far as it is in the executable; 0, 0 where not known.
 extern uint64_t hck_program_low HCK_HIDDEN, hck_program_high HCK_HIDDEN;
