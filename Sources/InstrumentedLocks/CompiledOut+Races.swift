@@ -18,9 +18,9 @@
 
     /// The value.
     @inlinable public var wrappedValue: Value {
-      @_transparent get { value }
-      @_transparent set { value = newValue }
-      @_transparent _modify { yield &value }
+      @inline(__always) get { value }
+      @inline(__always) set { value = newValue }
+      @inline(__always) _modify { yield &value }
     }
 
     /// The box itself.

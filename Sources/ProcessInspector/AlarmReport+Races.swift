@@ -58,19 +58,20 @@ extension AlarmReport {
     return access
   }
 
-  /// Code that is not optimised calls the accessor of `x += 1` from line 0: the line before that
-  /// in the function is meant.
+  /// In code that is not optimised the call to the accessor of `x += 1` has no line; what is done
+  /// with what it returns has.
   private func withLine(_ stack: [Frame]) -> [Frame] {
     guard let index = stack.firstIndex(where: { !$0.runtime }), (stack[index].line ?? 0) == 0 else {
       return stack
     }
     var stack = stack
-    for distance in UInt64(2)...64 {
-      let before = assembler.symbolizer.frames(
-        for: [RawFrame(pc: stack[index].address.rawValue &- distance, cfa: 0, isExact: true)])
-      guard let frame = before.first, frame.symbol == stack[index].symbol else { return stack }
+    for distance in UInt64(1)...32 {
+      let next = assembler.symbolizer.frames(
+        for: [RawFrame(pc: stack[index].address.rawValue &+ distance, cfa: 0, isExact: true)])
+      guard let frame = next.first, frame.symbol == stack[index].symbol else { return stack }
       if let line = frame.line, line > 0 {
-        stack[index].line = line
+        (stack[index].file, stack[index].line) = (frame.file, line)
+        stack[index].column = frame.column
         return stack
       }
     }
@@ -81,6 +82,7 @@ extension AlarmReport {
   private static func withoutAccessor(_ stack: [Frame]) -> [Frame] {
     guard
       let index = stack.firstIndex(where: { !$0.runtime }), index > 0, index + 1 < stack.count,
+      (stack[index].line ?? 0) == 0,
       stack[index - 1].symbol?.contains("RaceChecked.wrappedValue") ?? false,
       [".getter", ".setter", ".modify"].contains(
         where: stack[index].symbol?.hasSuffix ?? { _ in false })
