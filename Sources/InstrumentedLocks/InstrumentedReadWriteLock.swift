@@ -95,7 +95,7 @@
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) public func tryReadLock() -> Bool {
       guard pthread_rwlock_tryrdlock(lock) == 0 else { return false }
-      if let slot = currentSlot() { acquired(slot, word | sharedBit, hck_frame()) }
+      if let slot = currentSlot() { acquired(slot, word | sharedBit | timedBit, hck_frame()) }
       RaceOrder.took(word | sharedBit)
       return true
     }
@@ -104,7 +104,7 @@
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) public func tryWriteLock() -> Bool {
       guard pthread_rwlock_trywrlock(lock) == 0 else { return false }
-      if let slot = currentSlot() { acquired(slot, word, hck_frame()) }
+      if let slot = currentSlot() { acquired(slot, word | timedBit, hck_frame()) }
       RaceOrder.took(word)
       return true
     }
@@ -160,7 +160,7 @@
       let result = call(lock)
       endWait(slot, before)
       if result == 0 {
-        acquired(slot, word | flags & sharedBit, frame)
+        acquired(slot, word | flags, frame)
         RaceOrder.took(word | flags)
       } else if result == EDEADLK {
         raise(HCK_ALARM_WRITE_TWICE, word, other: UInt64(slot.pointee.tid), frame)

@@ -47,7 +47,7 @@
         return tookUnrecorded(InProcess.tryLock(pointer, frame))
       }
       guard pthread_mutex_trylock(pointer) == 0 else { return false }
-      acquired(slot, word, frame)
+      acquired(slot, word | timedBit, frame)
       RaceOrder.took(word)
       return true
     }
@@ -61,7 +61,7 @@
       let result = pthread_mutex_timedlock(pointer, &time)
       endWait(slot, before)
       guard result == 0 else { return false }
-      acquired(slot, word, frame)
+      acquired(slot, word | timedBit, frame)
       RaceOrder.took(word)
       return true
     }
@@ -92,6 +92,7 @@
       if let slot = hck_slot_of_thread() { while released(slot, word) {} }
       if Misuse.state(pointer).isLocked { Misuse.endsHeld(pointer, frame) }
       RaceOrder.ends(word & HCK_ADDRESS_MASK)
+      goneLock(word)
       pthread_mutex_destroy(pointer)
     }
   }

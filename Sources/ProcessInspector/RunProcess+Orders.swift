@@ -14,14 +14,8 @@ extension RunProcess {
     }
     guard !cycles.isEmpty else { return nil }
     var page = OrderPage(assembler: assembler(alive: isAlive))
-    let steps = cycles.map { page.steps(of: $0) }
-    let maker = LockOrderFinding(
-      threads: page.threads, resources: page.resources, process: watched)
-    let findings = zip(cycles, steps).map { cycle, steps in
-      maker.finding(for: steps, isOfOneThread: cycle.isOfOneThread)
-    }
     return (
-      findings,
+      page.findings(of: cycles, process: watched),
       Picture(
         threads: page.threads, resources: page.resources,
         limits: page.assembler.limits + orders.limits)
@@ -39,7 +33,17 @@ struct OrderPage {
 
   init(assembler: ReportAssembler) { self.assembler = assembler }
 
-  mutating func steps(of cycle: OrderWatch.Cycle) -> [LockOrderFinding.Step] {
+  mutating func findings(
+    of cycles: [OrderWatch.Cycle], process: WatchedProcess
+  ) -> [Finding] {
+    let steps = cycles.map { self.steps(of: $0) }
+    let maker = LockOrderFinding(threads: threads, resources: resources, process: process)
+    return zip(cycles, steps).map { cycle, steps in
+      maker.finding(for: steps, isOfOneThread: cycle.isOfOneThread)
+    }
+  }
+
+  private mutating func steps(of cycle: OrderWatch.Cycle) -> [LockOrderFinding.Step] {
     cycle.steps.map { step in
       LockOrderFinding.Step(
         thread: thread(step), holds: resource(step.holdsLock),
