@@ -75,8 +75,9 @@
       guard let slot = hck_slot_of_thread(), pthread_rwlock_tryrdlock(lock) == 0 else {
         return waitToRead(frame)
       }
+      acquired(slot, word | sharedBit, frame)
       RaceOrder.took(word | sharedBit)
-      return acquired(slot, word | sharedBit, frame)
+      return 0
     }
 
     /// Takes the lock for writing; equals `pthread_rwlock_wrlock`. 0, or EDEADLK where this thread
@@ -87,8 +88,9 @@
       guard let slot = hck_slot_of_thread(), pthread_rwlock_trywrlock(lock) == 0 else {
         return waitToWrite(frame)
       }
+      acquired(slot, word, frame)
       RaceOrder.took(word)
-      return acquired(slot, word, frame)
+      return 0
     }
 
     /// Takes the lock for reading if it can be had at once; equals `pthread_rwlock_tryrdlock`.
@@ -126,14 +128,14 @@
     /// Gives the lock back, however it was taken; equals `pthread_rwlock_unlock`.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @discardableResult @inline(never) public func unlock() -> Int32 {
-      RaceOrder.gives(word)
-      if let slot = hck_slot_of_thread(), releasedNewest(slot, word) {
+      if !RaceOrder.isOn, let slot = hck_slot_of_thread(), releasedNewest(slot, word) {
         return pthread_rwlock_unlock(lock)
       }
       return unlockUnusually(hck_frame())
     }
 
     @inline(never) private func unlockUnusually(_ frame: UnsafeRawPointer) -> Int32 {
+      RaceOrder.gives(word)
       if let slot = currentSlot(), !released(slot, word) { unlocksOthers(slot, frame) }
       return pthread_rwlock_unlock(lock)
     }

@@ -72,12 +72,19 @@
     }
 
     @inline(__always) func unlock(isOwned: Bool = false, _ frame: UnsafeRawPointer) {
-      RaceOrder.gives(word)
-      if let slot = hck_slot_of_thread(), releasedNewest(slot, word) {
+      if RaceOrder.isOn {
+        unlockInOrder(isOwned: isOwned, frame)
+      } else if let slot = hck_slot_of_thread(), releasedNewest(slot, word) {
         pthread_mutex_unlock(pointer)
       } else {
         unlockUnusually(isOwned: isOwned, frame)
       }
+    }
+
+    /// Apart, and from the start on, for the same reason.
+    @inline(never) private func unlockInOrder(isOwned: Bool, _ frame: UnsafeRawPointer) {
+      RaceOrder.givesNow(word)
+      unlockUnusually(isOwned: isOwned, frame)
     }
 
     @inline(never) private func unlockUnusually(isOwned: Bool, _ frame: UnsafeRawPointer) {
