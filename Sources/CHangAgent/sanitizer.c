@@ -1,0 +1,146 @@
+// A program built with ThreadSanitizer has its runtime inside. It prints with system calls of its
+// own, but with log_to_syslog it also calls libc's syslog for every line, in the thread that it
+// reports, which a preloaded library can stand in front of: so its text stays where it would be
+// without hangcheck, and is known here the moment it is printed.
+#define _GNU_SOURCE 1 // for _dl_find_object
+#include "include/hck_sanitizer.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdarg.h>
+#include <string.h>
+#include <syslog.h>
+
+char hck_sanitizer_entry[4096];
+void (*hck_tsan_acquire)(void *), (*hck_tsan_release)(void *);
+static int user_wants_syslog;
+static uint64_t runtime_low, runtime_high;
+static int looked;
+
+void hck_take_sanitizer_word(char **environment) {
+  const size_t name = sizeof HCK_SANITIZER_VARIABLE - 1, word = sizeof HCK_SANITIZER_WORD - 1;
+  for (char **e = environment; *e; e++) {
+    size_t whole = strlen(*e);
+    if (strncmp(*e, HCK_SANITIZER_VARIABLE, name) != 0 || whole < name + word) { continue; }
+    char *ours = *e + whole - word;
+    if (strcmp(ours, HCK_SANITIZER_WORD) != 0) { continue; }
+    if (whole < sizeof hck_sanitizer_entry) { strcpy(hck_sanitizer_entry, *e); }
+    if (ours == *e + name) {
+      for (; *e; e++) { e[0] = e[1]; }
+      return;
+    }
+    ours[-1] = 0; // the colon before it
+    // The last of several counts.
+    for (const char *at = *e; (at = strstr(at, "log_to_syslog=")) != 0;) {
+      at += sizeof "log_to_syslog=" - 1;
+      user_wants_syslog = *at && strchr("1ty", *at) != 0;
+    }
+    return;
+  }
+}
+
+// Of a shared runtime the whole library; of one that is linked in, the part of the program that lies
+// between functions that it exports, for the program may call syslog too.
+static void find_range(void *init) {
+  struct dl_find_object object;
+  if (_dl_find_object(init, &object) == 0 && object.dlfo_link_map->l_name[0]) {
+    runtime_low = (uint64_t)object.dlfo_map_start;
+    runtime_high = (uint64_t)object.dlfo_map_end;
+    return;
+  }
+  static const char *const names[] = {
+    "___interceptor_free", "__tsan_read1", "__sanitizer_acquire_crash_state", "__sanitizer_set_report_fd",
+    "__tsan_init", "__sanitizer_print_stack_trace"};
+  runtime_low = runtime_high = (uint64_t)init;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    uint64_t at = (uint64_t)dlsym(RTLD_DEFAULT, names[i]);
+    if (at && at < runtime_low) { runtime_low = at; }
+    if (at > runtime_high) { runtime_high = at; }
+  }
+}
+
+void hck_resolve_sanitizer(void) {
+  int error = errno;
+  looked = 1;
+  void *init = dlsym(RTLD_DEFAULT, "__tsan_init");
+  if (init) {
+    find_range(init);
+    hck_tsan_acquire = (__typeof__(hck_tsan_acquire))dlsym(RTLD_DEFAULT, "__tsan_acquire");
+    hck_tsan_release = (__typeof__(hck_tsan_release))dlsym(RTLD_DEFAULT, "__tsan_release");
+  }
+  (void)dlerror();
+  errno = error;
+}
+
+// Several threads may: each has its own room, which is 0 until it is written, the line's end last.
+static void keep(const char *line) {
+  hck_words *words = hck_agent_words();
+  if (!words) { return; }
+  uint64_t length = strlen(line), at = __atomic_fetch_add(&words->used, length + 1, __ATOMIC_RELAXED);
+  // What does not fit is lost, and `used` says so.
+  if (at + length + 1 > sizeof words->text) { return; }
+  memcpy(words->text + at, line, length);
+  __atomic_store_n(words->text + at + length, '\n', __ATOMIC_RELEASE);
+}
+
+void syslog(int priority, const char *format, ...) {
+  int error = errno;
+  uint64_t caller = (uint64_t)__builtin_return_address(0);
+  if (!looked) { hck_resolve_sanitizer(); }
+  int is_sanitizer = hck_sanitizer_entry[0] && caller - runtime_low < runtime_high - runtime_low;
+  va_list list;
+  if (is_sanitizer) {
+    va_start(list, format);
+    if (strcmp(format, "%s") == 0) { keep(va_arg(list, const char *)); }
+    va_end(list);
+    errno = error;
+    if (!user_wants_syslog) { return; }
+  }
+  va_start(list, format);
+  vsyslog(priority, format, list);
+  va_end(list);
+}
+
+// A Synchronization.Mutex that is free is taken by code inside the program, which ThreadSanitizer
+// sees. One that is not is taken here, in a library that it does not see, and the kernel: without
+// these edges it would call every value behind a contended Mutex a race.
+#define HANDLE "$s15Synchronization12_MutexHandleV"
+#define SWIFT __attribute__((swiftcall))
+#define SELF __attribute__((swift_context)) void *self
+
+#define REAL(pointer, name)                                                                      \
+  __typeof__(pointer) real = __atomic_load_n(&pointer, __ATOMIC_ACQUIRE);                        \
+  if (!real) {                                                                                   \
+    real = (__typeof__(pointer))dlsym(RTLD_NEXT, name);                                          \
+    if (!real) { __builtin_trap(); }                                                             \
+    __atomic_store_n(&pointer, real, __ATOMIC_RELEASE);                                          \
+  }
+
+static SWIFT void (*real_lock_slow)(uint32_t, SELF);
+SWIFT void hck_mutex_lock_slow(uint32_t tid, SELF) __asm__(HANDLE "9_lockSlowyys6UInt32VF");
+SWIFT void hck_mutex_lock_slow(uint32_t tid, SELF) {
+  REAL(real_lock_slow, HANDLE "9_lockSlowyys6UInt32VF")
+  // A jump, so that it is on nobody's stack.
+  if (!hck_tsan_acquire) { __attribute__((musttail)) return real(tid, self); }
+  real(tid, self);
+  hck_hb_acquire(self);
+}
+
+static SWIFT _Bool (*real_trylock_slow)(SELF);
+SWIFT _Bool hck_mutex_trylock_slow(SELF) __asm__(HANDLE "12_tryLockSlowSbyF");
+SWIFT _Bool hck_mutex_trylock_slow(SELF) {
+  REAL(real_trylock_slow, HANDLE "12_tryLockSlowSbyF")
+  if (!hck_tsan_acquire) { __attribute__((musttail)) return real(self); }
+  _Bool taken = real(self);
+  if (taken) { hck_hb_acquire(self); }
+  return taken;
+}
+
+static SWIFT void (*real_unlock_slow)(SELF);
+SWIFT void hck_mutex_unlock_slow(SELF) __asm__(HANDLE "11_unlockSlowyyF");
+SWIFT void hck_mutex_unlock_slow(SELF) {
+  REAL(real_unlock_slow, HANDLE "11_unlockSlowyyF")
+  hck_hb_release(self);
+  __attribute__((musttail)) return real(self);
+}
