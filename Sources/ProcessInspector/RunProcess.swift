@@ -9,13 +9,14 @@ final class RunProcess {
   let arena: Arena
   let watch: DeadlockWatch
   let lockUse: LockUseWatch
-  private let files: ProcessFiles
+  let files: ProcessFiles
   let memory: ProcessMemory
   /// Alarms that were taken and are not told yet.
   var unsettled: [RecordedAlarm] = []
   /// Whether a group or semaphore that somebody waits for while the program ends can be left or
   /// signalled by nothing that lives; without it none is told. The process stands still meanwhile.
   var confirmsAtExit: ((RecordedAlarm, Look) -> Bool)?
+  let words: SanitizerWords
   private let capture: StackCapture
   private let pidfd: Int32
   let isRoot: Bool
@@ -27,6 +28,7 @@ final class RunProcess {
     self.isRoot = isRoot
     capture = StackCapture(child: isRoot ? KernelThreadID(pid.rawValue) : nil)
     files = ProcessFiles(pid)
+    words = SanitizerWords(arena)
     memory = ProcessMemory(pid)
     watch = DeadlockWatch(pid: pid, arena: arena)
     lockUse = LockUseWatch(arena: arena, files: files, memory: memory)
