@@ -24,7 +24,7 @@ public struct SanitizerFinding {
   public func finding(for report: SanitizerReport, time: String = UTCTime.now()) -> Finding? {
     guard report.isRace else { return nil }
     let accesses = report.accesses.prefix(2).map { Access($0, frames) }
-    guard accesses.contains(where: \.isOwn) else { return nil }
+    guard accesses.contains(where: \.isOwn), !isRelease(accesses) else { return nil }
     let object = object(report)
     let message =
       "\(name(accesses[0])) \(accesses[0].verb.now) \(object)\(accesses[0].place) while"
@@ -36,8 +36,15 @@ public struct SanitizerFinding {
     return Finding(
       kind: .dataRace, severity: .error, certainty: .certain, message: message,
       threads: accesses.compactMap { who[$0.report.who] },
-      evidence: evidence(report, accesses, object), 
+      evidence: evidence(report, accesses, object),
       fingerprint: Fingerprint.sites(.dataRace, [global], stacks: stacks), time: time)
+  }
+
+  /// The last reference went: what counts references is not instrumented, so that TSan misses that
+  /// all uses of the memory came before. Where one of them is code that the compiler made, that is all.
+  private func isRelease(_ accesses: [Access]) -> Bool {
+    accesses.contains(where: \.isFree)
+      && accesses.contains { !$0.isFree && $0.stack.first?.runtime ?? true }
   }
 
   private func evidence(
@@ -67,7 +74,8 @@ public struct SanitizerFinding {
     for access in accesses {
       guard let origin = report.threads.first(where: { .thread($0.number) == access.report.who })
       else { continue }
-      add("\(name(access)) was started here by \(name(origin.creator))", origin.creator, origin.stack)
+      add(
+        "\(name(access)) was started here by \(name(origin.creator))", origin.creator, origin.stack)
     }
     return evidence
   }
@@ -102,6 +110,7 @@ public struct SanitizerFinding {
 private struct Access {
   let report: SanitizerReport.Access
   let stack: [Frame]
+  let isFree: Bool
   let verb: (now: String, before: String)
   /// The program's own code, not a library that it called.
   let isOwn: Bool
@@ -111,7 +120,8 @@ private struct Access {
     let calls = access.stack.map { (call: $0, frames: frames($0)) }
     stack = calls.flatMap(\.frames)
     let top = calls.first?.frames.last?.symbol
-    if top == "free" || top == "operator delete(void*)" {
+    isFree = top == "free" || top?.hasPrefix("operator delete") ?? false
+    if isFree {
       verb = ("frees", "freed")
     } else if access.action.contains("modifying") {
       verb = ("modifies", "modified")

@@ -89,7 +89,8 @@ extension SanitizerReader {
   /// another form (stack_trace_format) nothing is known.
   private static func call(_ line: String) -> SanitizerReport.Call? {
     guard
-      let match = line.firstMatch(of: #/^ +#\d+ (.*?) ?\(([^()]+)\+0x([0-9a-f]+)\)(?: \(BuildId.*)?$/#)
+      let match = line.firstMatch(
+        of: #/^ +#\d+ (.*?) ?\(([^()]+)\+0x([0-9a-f]+)\)(?: \(BuildId.*)?$/#)
     else { return nil }
     var call = SanitizerReport.Call(
       image: String(match.2), offset: address(match.3), function: nil, file: nil, line: nil)
@@ -110,7 +111,9 @@ extension SanitizerReader {
   private static func access(_ line: String) -> SanitizerReport.Access? {
     guard
       let match = line.firstMatch(
-        of: #/^  (?:Previous )?([A-Za-z -]+) of (?:size (\d+)|.+?) at 0x([0-9a-f]+) by ([^(:]+)(.*)$/#),
+        of:
+          #/^  (?:Previous )?([A-Za-z -]+) of (?:size (\d+)|.+?) at 0x([0-9a-f]+) by ([^(:]+)(.*)$/#
+      ),
       let who = who(match.4)
     else { return nil }
     return .init(
@@ -140,7 +143,9 @@ extension SanitizerReader {
   private static func thread(_ line: String) -> SanitizerReport.Origin? {
     guard
       let match = line.firstMatch(
-        of: #/^  Thread T(\d+)(?: '(.*)')? \(tid=(\d+), (\w+)\) created by (main thread|thread T\d+)/#),
+        of:
+          #/^  Thread T(\d+)(?: '(.*)')? \(tid=(\d+), (\w+)\) created by (main thread|thread T\d+)/#
+      ),
       let tid = Int32(match.3), let creator = who(match.5)
     else { return nil }
     return .init(
