@@ -41,6 +41,7 @@ static void resolve(void) {
 
 const char *hck_socket_name;
 int hck_follow;
+int hck_orders_wanted;
 
 uint64_t hck_stack_bytes(const pthread_attr_t *attributes) {
   size_t size = 0;
@@ -83,6 +84,7 @@ static void take_environment(void) {
   if (length == 0 || length >= sizeof name) { return; }
   memcpy(name, value, length);
   hck_follow = strstr(value + length, "nofollow") == 0;
+  hck_orders_wanted = strstr(value + length, "orders") != 0;
   if (strstr(value + length, "stacks=none")) {
     hck_keep_windows(0);
   } else if (strstr(value + length, "stacks=site")) {

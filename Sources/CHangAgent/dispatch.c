@@ -1,5 +1,6 @@
 // Finds libdispatch, which may be there from the start, come later, or never.
 #include "include/hck_dispatch.h"
+#include "hck_order.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,6 +10,9 @@
 uint64_t hck_dispatch_low, hck_dispatch_bytes, hck_swift_dispatch_low, hck_swift_dispatch_bytes;
 int hck_dispatch_queues_known, hck_dispatch_semaphores_known, hck_dispatch_groups_known, hck_dispatch_permits_known;
 void *hck_dispatch_block_invoke;
+void *(*hck_block_copy)(const void *);
+void (*hck_block_release)(const void *);
+uint64_t hck_concurrency_low, hck_concurrency_bytes;
 
 static void look_at_libraries(void);
 
@@ -110,8 +114,23 @@ static void look_at_libraries(void) {
     hck_swift_dispatch_low = swift.low;
     hck_swift_dispatch_bytes = swift.high - swift.low;
   }
+  struct range tasks = {0, 0, 0, "libswift_Concurrency.so"};
+  if (dl_iterate_phdr(look, &tasks)) {
+    hck_concurrency_low = tasks.low;
+    hck_concurrency_bytes = tasks.high - tasks.low;
+  }
+  void *current = sync ? dlsym(from, "dispatch_get_current_queue") : 0;
+  void *main_queue = sync ? dlsym(from, "_dispatch_main_q") : 0;
+  void *copy = library ? dlsym(library, "_Block_copy") : 0, *release = library ? dlsym(library, "_Block_release") : 0;
   (void)dlerror();
   if (!found) { return; }
+  hck_block_copy = (__typeof__(hck_block_copy))copy;
+  hck_block_release = (__typeof__(hck_block_release))release;
+  if (hck_queue_offsets_known(offsets)) {
+    hck_queue_layout_known = 1;
+    hck_current_queue_function = (__typeof__(hck_current_queue_function))current;
+    hck_main_queue_address = (uint64_t)main_queue;
+  }
   hck_dispatch_low = range.low;
   hck_dispatch_block_invoke = invoke ? *invoke : 0;
   hck_dispatch_queues_known = hck_queue_offsets_known(offsets);

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "include/hck_order.h"
 #include "include/hck_system.h"
 #include "include/hck_thread.h"
 
@@ -27,6 +28,10 @@ hck_arena *hck_current_arena;
 uint32_t hck_confined;
 uint32_t hck_window_bytes = HCK_WINDOW_BYTES;
 uint64_t hck_window_reach = HCK_WINDOW_BYTES;
+
+void *(*hck_current_queue_function)(void);
+uint32_t hck_queue_layout_known;
+uint64_t hck_main_queue_address;
 
 void hck_keep_windows(uint32_t bytes) {
   hck_window_bytes = bytes;

@@ -19,12 +19,13 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
 /// Whatever it returns but an error of use, the mutex is held again. EPERM (1), EINVAL (22): it was
 /// never given back, so the entry comes back as well.
 @inline(__always) private func endConditionWait(
-  _ slot: Slot, _ mutex: UnsafeRawPointer,
+  _ slot: Slot, _ condition: UnsafeRawPointer, _ mutex: UnsafeRawPointer,
   _ before: (wait: ResourceWord, mutex: UInt64, holds: Bool),
   _ frame: UnsafeRawPointer
 ) {
   slot.pointee.wait_aux = before.mutex
   endWait(slot, before.wait)
+  takeOver(slot, resourceWord(condition, HCK_CONDITION))
   if before.holds { acquired(slot, mutexWord(mutex), frame) }
 }
 
@@ -32,7 +33,7 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   guard let slot = currentSlot() else { return hck_real_pthread_cond_wait(condition, mutex) }
   let before = beginConditionWait(slot, condition, mutex, 0, hck_frame())
   let result = hck_real_pthread_cond_wait(condition, mutex)
-  endConditionWait(slot, mutex, before, hck_frame())
+  endConditionWait(slot, condition, mutex, before, hck_frame())
   return result
 }
 
@@ -44,7 +45,7 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   }
   let before = beginConditionWait(slot, condition, mutex, timedBit, hck_frame())
   let result = hck_real_pthread_cond_timedwait(condition, mutex, time)
-  endConditionWait(slot, mutex, before, hck_frame())
+  endConditionWait(slot, condition, mutex, before, hck_frame())
   return result
 }
 
@@ -56,7 +57,7 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   }
   let before = beginConditionWait(slot, condition, mutex, timedBit, hck_frame())
   let result = hck_real_pthread_cond_clockwait(condition, mutex, clock, time)
-  endConditionWait(slot, mutex, before, hck_frame())
+  endConditionWait(slot, condition, mutex, before, hck_frame())
   return result
 }
 
@@ -66,7 +67,7 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   guard let slot = currentSlot() else { return hck_real_cnd_wait(condition, mutex) }
   let before = beginConditionWait(slot, condition, mutex, 0, hck_frame())
   let result = hck_real_cnd_wait(condition, mutex)
-  endConditionWait(slot, mutex, before, hck_frame())
+  endConditionWait(slot, condition, mutex, before, hck_frame())
   return result
 }
 
@@ -76,7 +77,7 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
   guard let slot = currentSlot() else { return hck_real_cnd_timedwait(condition, mutex, time) }
   let before = beginConditionWait(slot, condition, mutex, timedBit, hck_frame())
   let result = hck_real_cnd_timedwait(condition, mutex, time)
-  endConditionWait(slot, mutex, before, hck_frame())
+  endConditionWait(slot, condition, mutex, before, hck_frame())
   return result
 }
 
@@ -87,6 +88,7 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
 ) {
   if let slot = currentSlot() {
     tally(slot, resourceWord(condition, HCK_CONDITION), HCK_GIVE, frame)
+    handOver(slot, resourceWord(condition, HCK_CONDITION))
   }
 }
 
@@ -128,7 +130,9 @@ public typealias Condition = UnsafeMutablePointer<pthread_cond_t>
 {
   guard let slot = currentSlot() else { return hck_real_pthread_barrier_wait(barrier) }
   let before = beginWait(slot, resourceWord(barrier, HCK_BARRIER))
+  handOver(slot, resourceWord(barrier, HCK_BARRIER))
   let result = hck_real_pthread_barrier_wait(barrier)
   endWait(slot, before)
+  takeOver(slot, resourceWord(barrier, HCK_BARRIER))
   return result
 }

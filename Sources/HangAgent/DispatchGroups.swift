@@ -2,7 +2,7 @@
 public import CHangAgent
 public import CHangcheck
 
-@inline(__always) private func word(_ group: UnsafeRawPointer) -> ResourceWord {
+@inline(__always) func groupWord(_ group: UnsafeRawPointer) -> ResourceWord {
   resourceWord(group, HCK_GROUP)
 }
 
@@ -10,13 +10,13 @@ public import CHangcheck
   let group = hck_real_dispatch_group_create()
   if let group, let slot = currentSlot() {
     hck_saw_group(group)
-    tallyCreation(slot, word(group), value: 0, hck_frame())
+    tallyCreation(slot, groupWord(group), value: 0, hck_frame())
   }
   return group
 }
 
 @c(dispatch_group_enter) public func dispatchGroupEnter(_ group: DispatchObject) {
-  if let slot = currentSlot() { tally(slot, word(group), HCK_TAKE, hck_frame()) }
+  if let slot = currentSlot() { tally(slot, groupWord(group), HCK_TAKE, hck_frame()) }
   hck_real_dispatch_group_enter(group)
 }
 
@@ -25,13 +25,14 @@ public import CHangcheck
   let frame = hck_frame()
   if let slot = currentSlot() {
     if hck_knows_groups() != 0, hck_group_count(group) == 0 {
-      raise(HCK_ALARM_GROUP_OVERLEFT, word(group), waits: true, frame)
+      raise(HCK_ALARM_GROUP_OVERLEFT, groupWord(group), waits: true, frame)
     }
     if hck_is_inner(frame) != 0 {
       leftByBlock(slot, group, frame)
     } else {
-      tally(slot, word(group), HCK_GIVE, frame)
+      tally(slot, groupWord(group), HCK_GIVE, frame)
     }
+    handOver(slot, groupWord(group))
   }
   hck_real_dispatch_group_leave(group)
 }
@@ -40,7 +41,7 @@ public import CHangcheck
 @inline(__always) private func leftByBlock(
   _ slot: Slot, _ group: DispatchObject, _ frame: UnsafeRawPointer
 ) {
-  if hck_tally_again(slot, word(group), HCK_GIVE_BY_BLOCK.rawValue, frame) == 0 {
+  if hck_tally_again(slot, groupWord(group), HCK_GIVE_BY_BLOCK.rawValue, frame) == 0 {
     leftByBlockFirst(slot, group, frame)
   }
 }
@@ -48,44 +49,8 @@ public import CHangcheck
 @inline(never) private func leftByBlockFirst(
   _ slot: Slot, _ group: DispatchObject, _ frame: UnsafeRawPointer
 ) {
-  guard let arena = hck_arena_get(), creationTally(word(group), in: arena) != nil else { return }
-  tally(slot, word(group), HCK_GIVE_BY_BLOCK, frame)
-}
-
-@c(dispatch_group_async) public func dispatchGroupAsync(
-  _ group: DispatchObject, _ queue: DispatchObject, _ block: DispatchObject
-) {
-  if let slot = currentSlot() { tally(slot, word(group), HCK_TAKE_BY_BLOCK, hck_frame()) }
-  hck_real_dispatch_group_async(group, queue, block)
-}
-
-@c(dispatch_group_async_f) public func dispatchGroupAsyncFunction(
-  _ group: DispatchObject, _ queue: DispatchObject, _ context: UnsafeMutableRawPointer?,
-  _ function: DispatchFunction
-) {
-  if let slot = currentSlot() { tally(slot, word(group), HCK_TAKE_BY_BLOCK, hck_frame()) }
-  hck_real_dispatch_group_async_f(group, queue, context, function)
-}
-
-@c(dispatch_group_notify) public func dispatchGroupNotify(
-  _ group: DispatchObject, _ queue: DispatchObject, _ block: DispatchObject
-) {
-  let frame = hck_frame()
-  if let slot = currentSlot(), hck_is_inner(frame) == 0 {
-    tally(slot, word(group), HCK_NOTIFY, frame)
-  }
-  hck_real_dispatch_group_notify(group, queue, block)
-}
-
-@c(dispatch_group_notify_f) public func dispatchGroupNotifyFunction(
-  _ group: DispatchObject, _ queue: DispatchObject, _ context: UnsafeMutableRawPointer?,
-  _ function: DispatchFunction
-) {
-  let frame = hck_frame()
-  if let slot = currentSlot(), hck_is_inner(frame) == 0 {
-    tally(slot, word(group), HCK_NOTIFY, frame)
-  }
-  hck_real_dispatch_group_notify_f(group, queue, context, function)
+  guard let arena = hck_arena_get(), creationTally(groupWord(group), in: arena) != nil else { return }
+  tally(slot, groupWord(group), HCK_GIVE_BY_BLOCK, frame)
 }
 
 @c(dispatch_group_wait) public func dispatchGroupWait(_ group: DispatchObject, _ timeout: UInt64)
@@ -95,9 +60,10 @@ public import CHangcheck
   guard timeout != 0, let slot = currentSlot(), hck_is_inner(hck_frame()) == 0 else {
     return hck_real_dispatch_group_wait(group, timeout)
   }
-  let before = beginWait(slot, timeout == UInt64.max ? word(group) : word(group) | timedBit)
+  let before = beginWait(slot, timeout == UInt64.max ? groupWord(group) : groupWord(group) | timedBit)
   let result = hck_real_dispatch_group_wait(group, timeout)
   endWait(slot, before)
+  if result == 0 { takeOver(slot, groupWord(group)) }
   return result
 }
 
@@ -109,14 +75,14 @@ func checkAbandoned(_ group: DispatchObject, _ frame: UnsafeRawPointer) {
   guard count > 0, let arena = hck_arena_get(),
     hck_in_swift_dispatch(frame.load(fromByteOffset: 8, as: UInt64.self)) != 0
   else { return }
-  let byHand = outstanding(word(group), HCK_TAKE, HCK_GIVE, arena)
-  let byBlock = outstanding(word(group), HCK_TAKE_BY_BLOCK, HCK_GIVE_BY_BLOCK, arena)
+  let byHand = outstanding(groupWord(group), HCK_TAKE, HCK_GIVE, arena)
+  let byBlock = outstanding(groupWord(group), HCK_TAKE_BY_BLOCK, HCK_GIVE_BY_BLOCK, arena)
   // Blocks end while this is added up, and records of another group that lay here may be left: what
   // does not tally is not said.
   guard byHand > 0, byBlock >= 0, byHand &+ byBlock == Int64(count),
     UInt64(hck_group_count(group)) == count
   else { return }
-  raise(HCK_ALARM_GROUP_ABANDONED, word(group), other: UInt64(byHand), frame)
+  raise(HCK_ALARM_GROUP_ABANDONED, groupWord(group), other: UInt64(byHand), frame)
 }
 
 private func outstanding(

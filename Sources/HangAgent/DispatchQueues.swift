@@ -98,26 +98,12 @@ public typealias DispatchFunction = @convention(c) (UnsafeMutableRawPointer?) ->
   }
 }
 
-@inline(__always) private func checkBarrierAsync(
+@inline(__always) func checkBarrierAsync(
   _ queue: DispatchObject, _ frame: UnsafeRawPointer
 ) {
   if hck_knows_queues() != 0, hck_queue_target(queue) == nil, hck_is_inner(frame) == 0 {
     barrierOnRoot(queue, frame)
   }
-}
-
-@c(dispatch_barrier_async) public func dispatchBarrierAsync(
-  _ queue: DispatchObject, _ block: DispatchObject
-) {
-  checkBarrierAsync(queue, hck_frame())
-  hck_real_dispatch_barrier_async(queue, block)
-}
-
-@c(dispatch_barrier_async_f) public func dispatchBarrierAsyncFunction(
-  _ queue: DispatchObject, _ context: UnsafeMutableRawPointer?, _ function: DispatchFunction
-) {
-  checkBarrierAsync(queue, hck_frame())
-  hck_real_dispatch_barrier_async_f(queue, context, function)
 }
 
 @inline(__always) private func created(

@@ -28,6 +28,7 @@ public import CHangcheck
     hck_semaphore_take(semaphore) != 0
   {
     let frame = hck_frame()
+    takeOver(slot, word(semaphore))
     if hck_tally_again(slot, word(semaphore), HCK_TAKE.rawValue, frame) != 0 { return 0 }
     return firstTake(slot, semaphore, frame)
   }
@@ -56,7 +57,10 @@ public import CHangcheck
   let before = timeout == 0 ? slot.pointee.wait : beginWait(slot, word(semaphore) | flags)
   let result = hck_real_dispatch_semaphore_wait(semaphore, timeout)
   endWait(slot, before)
-  if result == 0 { tally(slot, word(semaphore), HCK_TAKE, frame) }
+  if result == 0 {
+    tally(slot, word(semaphore), HCK_TAKE, frame)
+    takeOver(slot, word(semaphore))
+  }
   return result
 }
 
@@ -65,6 +69,7 @@ public import CHangcheck
 {
   let frame = hck_frame()
   if let slot = currentSlot() {
+    handOver(slot, word(semaphore))
     if hck_tally_again(slot, word(semaphore), HCK_GIVE.rawValue, frame) == 0 {
       firstSignal(slot, semaphore, frame)
     }

@@ -17,7 +17,7 @@ import CHangcheck
 @c(hck_agent_trylock) public func dropInTryLock(_ mutex: Mutex, _ frame: UnsafeRawPointer) -> Int32
 {
   let result = hck_real_pthread_mutex_trylock(mutex)
-  if isTaken(result), let slot = currentSlot() { acquired(slot, mutexWord(mutex), frame) }
+  if isTaken(result), let slot = currentSlot() { acquired(slot, mutexWord(mutex) | timedBit, frame) }
   return result
 }
 
@@ -28,7 +28,7 @@ import CHangcheck
   let before = beginWait(slot, mutexWord(mutex) | timedBit)
   let result = hck_real_pthread_mutex_timedlock(mutex, time)
   endWait(slot, before)
-  return isTaken(result) ? acquired(slot, mutexWord(mutex), frame, result) : result
+  return isTaken(result) ? acquired(slot, mutexWord(mutex) | timedBit, frame, result) : result
 }
 
 /// What only the drop-ins know to be wrong.

@@ -24,7 +24,8 @@ public typealias Time = UnsafePointer<timespec>
   beginWait(slot, word)
   let result = hck_real_pthread_mutex_lock(mutex)
   endWait(slot, 0)
-  return isTaken(result) ? acquired(slot, word, hck_frame(), result) : result
+  if result != 0 { return isTaken(result) ? acquiredUnusually(slot, word, hck_frame(), result) : result }
+  return acquired(slot, word, hck_frame())
 }
 
 /// The first lock of a thread, or one in a block of `dispatch_sync` or in a signal's handler that
@@ -39,7 +40,9 @@ public typealias Time = UnsafePointer<timespec>
 
 @c(pthread_mutex_trylock) public func mutexTryLock(_ mutex: Mutex) -> Int32 {
   let result = hck_real_pthread_mutex_trylock(mutex)
-  if isTaken(result), let slot = currentSlot() { acquired(slot, mutexWord(mutex), hck_frame()) }
+  if isTaken(result), let slot = currentSlot() {
+    acquired(slot, mutexWord(mutex) | timedBit, hck_frame())
+  }
   return result
 }
 
@@ -48,7 +51,7 @@ public typealias Time = UnsafePointer<timespec>
   let before = beginWait(slot, mutexWord(mutex) | timedBit)
   let result = hck_real_pthread_mutex_timedlock(mutex, time)
   endWait(slot, before)
-  return isTaken(result) ? acquired(slot, mutexWord(mutex), hck_frame(), result) : result
+  return isTaken(result) ? acquired(slot, mutexWord(mutex) | timedBit, hck_frame(), result) : result
 }
 
 @c(pthread_mutex_clocklock) public func mutexClockLock(_ mutex: Mutex, _ clock: Int32, _ time: Time)
@@ -60,7 +63,7 @@ public typealias Time = UnsafePointer<timespec>
   let before = beginWait(slot, mutexWord(mutex) | timedBit)
   let result = hck_real_pthread_mutex_clocklock(mutex, clock, time)
   endWait(slot, before)
-  return isTaken(result) ? acquired(slot, mutexWord(mutex), hck_frame(), result) : result
+  return isTaken(result) ? acquired(slot, mutexWord(mutex) | timedBit, hck_frame(), result) : result
 }
 
 @c(pthread_mutex_unlock) public func mutexUnlock(_ mutex: Mutex) -> Int32 {
@@ -86,12 +89,16 @@ public typealias Time = UnsafePointer<timespec>
   checkInit(mutex, hck_frame())
   let result = hck_real_pthread_mutex_init(mutex, attributes)
   if let slot = hck_slot_of_thread() { released(slot, mutexWord(mutex)) }
+  madeLock(mutexWord(mutex))
   return result
 }
 
 @c(pthread_mutex_destroy) public func mutexDestroy(_ mutex: Mutex) -> Int32 {
   let result = hck_real_pthread_mutex_destroy(mutex)
-  if result == 0, let slot = hck_slot_of_thread() { released(slot, mutexWord(mutex)) }
+  if result == 0 {
+    if let slot = hck_slot_of_thread() { released(slot, mutexWord(mutex)) }
+    goneLock(mutexWord(mutex))
+  }
   if result == busyError { destroyedBusy(mutex, hck_frame()) }
   return result
 }
@@ -128,7 +135,9 @@ public typealias Time = UnsafePointer<timespec>
 
 @c(mtx_trylock) public func c11TryLock(_ mutex: C11Mutex) -> Int32 {
   let result = hck_real_mtx_trylock(mutex)
-  if result == 0, let slot = currentSlot() { acquired(slot, mutexWord(mutex), hck_frame()) }
+  if result == 0, let slot = currentSlot() {
+    acquired(slot, mutexWord(mutex) | timedBit, hck_frame())
+  }
   return result
 }
 
@@ -137,7 +146,7 @@ public typealias Time = UnsafePointer<timespec>
   let before = beginWait(slot, mutexWord(mutex) | timedBit)
   let result = hck_real_mtx_timedlock(mutex, time)
   endWait(slot, before)
-  return result == 0 ? acquired(slot, mutexWord(mutex), hck_frame(), result) : result
+  return result == 0 ? acquired(slot, mutexWord(mutex) | timedBit, hck_frame(), result) : result
 }
 
 @c(mtx_unlock) public func c11Unlock(_ mutex: C11Mutex) -> Int32 {

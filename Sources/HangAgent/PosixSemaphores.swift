@@ -17,7 +17,10 @@ public typealias PosixSemaphore = UnsafeMutablePointer<sem_t>
   let before = beginWait(slot, word(semaphore) | flags)
   let result = real()
   endWait(slot, before)
-  if result == 0 { tally(slot, word(semaphore), HCK_TAKE, frame) }
+  if result == 0 {
+    tally(slot, word(semaphore), HCK_TAKE, frame)
+    takeOver(slot, word(semaphore))
+  }
   return result
 }
 
@@ -41,6 +44,7 @@ public typealias PosixSemaphore = UnsafeMutablePointer<sem_t>
   let frame = hck_frame()
   if result == 0, let slot = currentSlot(), hck_is_inner(frame) == 0 {
     tally(slot, word(semaphore), HCK_TAKE, frame)
+    takeOver(slot, word(semaphore))
   }
   return result
 }
@@ -49,6 +53,7 @@ public typealias PosixSemaphore = UnsafeMutablePointer<sem_t>
   let frame = hck_frame()
   if let slot = currentSlot(), hck_is_inner(frame) == 0 {
     tally(slot, word(semaphore), HCK_GIVE, frame)
+    handOver(slot, word(semaphore))
   }
   return hck_real_sem_post(semaphore)
 }

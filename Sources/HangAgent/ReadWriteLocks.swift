@@ -21,7 +21,7 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
 @c(pthread_rwlock_tryrdlock) public func readTryLock(_ lock: ReadWriteLock) -> Int32 {
   let result = hck_real_pthread_rwlock_tryrdlock(lock)
   if result == 0, let slot = currentSlot() {
-    acquired(slot, readWriteWord(lock) | sharedBit, hck_frame())
+    acquired(slot, readWriteWord(lock) | sharedBit | timedBit, hck_frame())
   }
   return result
 }
@@ -33,7 +33,7 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   let before = beginWait(slot, readWriteWord(lock) | sharedBit | timedBit)
   let result = hck_real_pthread_rwlock_timedrdlock(lock, time)
   endWait(slot, before)
-  return result == 0 ? acquired(slot, readWriteWord(lock) | sharedBit, hck_frame(), result) : result
+  return result == 0 ? acquired(slot, readWriteWord(lock) | sharedBit | timedBit, hck_frame(), result) : result
 }
 
 @c(pthread_rwlock_clockrdlock) public func readClockLock(
@@ -45,7 +45,7 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   let before = beginWait(slot, readWriteWord(lock) | sharedBit | timedBit)
   let result = hck_real_pthread_rwlock_clockrdlock(lock, clock, time)
   endWait(slot, before)
-  return result == 0 ? acquired(slot, readWriteWord(lock) | sharedBit, hck_frame(), result) : result
+  return result == 0 ? acquired(slot, readWriteWord(lock) | sharedBit | timedBit, hck_frame(), result) : result
 }
 
 @c(pthread_rwlock_wrlock) public func writeLock(_ lock: ReadWriteLock) -> Int32 {
@@ -59,7 +59,9 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
 
 @c(pthread_rwlock_trywrlock) public func writeTryLock(_ lock: ReadWriteLock) -> Int32 {
   let result = hck_real_pthread_rwlock_trywrlock(lock)
-  if result == 0, let slot = currentSlot() { acquired(slot, readWriteWord(lock), hck_frame()) }
+  if result == 0, let slot = currentSlot() {
+    acquired(slot, readWriteWord(lock) | timedBit, hck_frame())
+  }
   return result
 }
 
@@ -70,7 +72,7 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   let before = beginWait(slot, readWriteWord(lock) | timedBit)
   let result = hck_real_pthread_rwlock_timedwrlock(lock, time)
   endWait(slot, before)
-  return result == 0 ? acquired(slot, readWriteWord(lock), hck_frame(), result) : result
+  return result == 0 ? acquired(slot, readWriteWord(lock) | timedBit, hck_frame(), result) : result
 }
 
 @c(pthread_rwlock_clockwrlock) public func writeClockLock(
@@ -82,7 +84,7 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   let before = beginWait(slot, readWriteWord(lock) | timedBit)
   let result = hck_real_pthread_rwlock_clockwrlock(lock, clock, time)
   endWait(slot, before)
-  return result == 0 ? acquired(slot, readWriteWord(lock), hck_frame(), result) : result
+  return result == 0 ? acquired(slot, readWriteWord(lock) | timedBit, hck_frame(), result) : result
 }
 
 /// A writer may be given back by another thread than took it; of readers the lock's memory keeps
@@ -100,13 +102,17 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   checkReadWriteEnd(lock, HCK_ALARM_INIT_HELD, hck_frame())
   let result = hck_real_pthread_rwlock_init(lock, attributes)
   if let arena = hck_arena_get() { forget(readWriteWord(lock), in: arena) }
+  madeLock(readWriteWord(lock))
   return result
 }
 
 @c(pthread_rwlock_destroy) public func readWriteDestroy(_ lock: ReadWriteLock) -> Int32 {
   checkReadWriteEnd(lock, HCK_ALARM_DESTROY_HELD, hck_frame())
   let result = hck_real_pthread_rwlock_destroy(lock)
-  if result == 0, let arena = hck_arena_get() { forget(readWriteWord(lock), in: arena) }
+  if result == 0, let arena = hck_arena_get() {
+    forget(readWriteWord(lock), in: arena)
+    goneLock(readWriteWord(lock))
+  }
   return result
 }
 
@@ -122,7 +128,7 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
 @c(pthread_spin_trylock) public func spinTryLock(_ lock: SpinLock) -> Int32 {
   let result = hck_real_pthread_spin_trylock(lock)
   if result == 0, let slot = currentSlot() {
-    acquired(slot, resourceWord(lock, HCK_SPIN), hck_frame())
+    acquired(slot, resourceWord(lock, HCK_SPIN) | timedBit, hck_frame())
   }
   return result
 }

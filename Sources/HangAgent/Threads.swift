@@ -18,12 +18,19 @@ public typealias ThreadResult = UnsafeMutablePointer<UnsafeMutableRawPointer?>
   slot.pointee.start = UInt64(UInt(bitPattern: unsafeBitCast(body, to: Int.self)))
   slot.pointee.argument = UInt64(UInt(bitPattern: argument))
   slot.pointee.stack_high = hck_stack_bytes(attributes)
+  if let own = hck_slot_of_thread() { slot.pointee.inherited = knowledge(of: own) }
+  if hck_is_inner(frame) != 0, arena.pointee.flags & HCK_FLAG_ORDERS != 0 {
+    slot.pointee.order_base = onAnyQueue
+  }
   withUnsafeMutablePointer(to: &slot.pointee.created) {
     hck_site(currentSlot() ?? slot, $0, frame)
   }
   hck_set_errno(error)
   let result = hck_real_pthread_create(thread, attributes, threadBegin, slot)
-  if result != 0 { giveSlot(slot, arena) }
+  if result != 0 {
+    dropKnowledge(slot.pointee.inherited)
+    giveSlot(slot, arena)
+  }
   return result
 }
 
@@ -43,10 +50,10 @@ public typealias ThreadResult = UnsafeMutablePointer<UnsafeMutableRawPointer?>
   _ thread: pthread_t, _ flags: UInt64, _ wait: () -> Int32
 ) -> Int32 {
   guard let slot = currentSlot() else { return wait() }
-  let before = beginWait(
-    slot, UInt64(thread) | UInt64(HCK_JOIN.rawValue) &<< UInt64(HCK_KIND_SHIFT) | flags)
+  let before = beginWait(slot, joinWord(UInt64(thread), flags))
   let result = wait()
   endWait(slot, before)
+  if result == 0 { takeOver(slot, joinWord(UInt64(thread))) }
   return result
 }
 

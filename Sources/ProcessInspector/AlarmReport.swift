@@ -260,21 +260,14 @@ struct AlarmReport {
     return id
   }
 
-  /// Where libdispatch keeps a queue's label (`dispatch_queue_offsets`).
+  /// What a queue is called, with its target.
   private func queueLabel(_ key: ResourceKey) -> String? {
-    guard key.kind == HCK_QUEUE.rawValue, let own = label(of: key.address) else { return nil }
+    guard key.kind == HCK_QUEUE.rawValue, let own = assembler.label(ofQueue: key.address) else { return nil }
     // A queue is occupied with its target.
     guard let target = memory.word(key.address &+ UInt64(DispatchLayout.target)), target != 0,
-      let below = label(of: target), !below.hasPrefix("com.apple.root")
+      let below = assembler.label(ofQueue: target), !below.hasPrefix("com.apple.root")
     else { return own }
     return "\(own), which leads to \(below),"
-  }
-
-  private func label(of queue: UInt64) -> String? {
-    guard let label = memory.word(queue &+ UInt64(DispatchLayout.label)), label != 0 else {
-      return nil
-    }
-    return memory.text(label)
   }
 
   private mutating func resource(_ key: ResourceKey) -> ResourceID {

@@ -106,6 +106,10 @@ final class Arena {
     let all = withUnsafeBytes(of: &base.pointee.inherited) { Array($0.bindMemory(to: UInt32.self)) }
     return Set(all.filter { $0 != 0 })
   }
+  var jobEntries: DispatchMemory.JobEntries? {
+    let (run, apply) = (base.pointee.job_entry, base.pointee.apply_entry)
+    return run == 0 ? nil : .init(run: run, apply: apply)
+  }
   var unrecorded: UInt64 { hck_load64(&base.pointee.unrecorded) }
   /// A thread has given back what another one took.
   var handsOver: Bool { hck_load32(&base.pointee.handed_over) != 0 }

@@ -107,7 +107,7 @@ extension ConcurrencyMemory {
     var seen: Set<UInt64> = []
     while item != 0 {
       guard seen.count < Self.queueLimit, seen.insert(item).inserted,
-        let next = pages.word(item &+ 0x10), let job = pages.word(item &+ 0x28)
+        let next = pages.word(item &+ 0x10), let job = pages.word(item &+ 0x28).map({ submitted($0, item) })
       else {
         pool.isCut = true
         break
@@ -116,6 +116,12 @@ extension ConcurrencyMemory {
       item = next
     }
     return pool
+  }
+
+  /// The job itself, where the agent stands in front of it: see `hck_job`.
+  private func submitted(_ context: UInt64, _ item: UInt64) -> UInt64 {
+    guard let jobEntry, pages.word(item &+ 0x20) == jobEntry else { return context }
+    return pages.word(context &+ 8) ?? context
   }
 
   private func job(_ address: UInt64) -> SwiftPool.Job {

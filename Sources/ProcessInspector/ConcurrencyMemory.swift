@@ -15,6 +15,8 @@ final class ConcurrencyMemory {
   let memory: ProcessMemory
   let pages: PagedMemory
   let symbols: ConcurrencySymbols
+  /// The function of the agent that stands in front of a job: see `hck_job`.
+  var jobEntry: UInt64?
   /// Ranges of code, ascending.
   var code: [Range<UInt64>] = []
   /// Executors by address, whose class never changes.

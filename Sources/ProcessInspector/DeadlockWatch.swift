@@ -79,6 +79,7 @@ final class DeadlockWatch {
     files = ProcessFiles(pid)
     memory = ProcessMemory(pid)
     runtime = RuntimeMemory(files: files, memory: memory)
+    runtime.jobEntries = arena.jobEntries
   }
 
   /// `now`: CLOCK_MONOTONIC in nanoseconds. Returns each deadlock once.

@@ -58,7 +58,7 @@ extension DispatchMemory {
     var seen: Set<UInt64> = []
     var address = first
     while address != 0, result.count < limit, seen.insert(address).inserted,
-      let copy = RemoteBytes(memory, address, 64), isItem(copy)
+      let copy = continuation(address), isItem(copy)
     {
       result.append(copy)
       address = copy.word(DispatchLayout.next)
@@ -99,7 +99,7 @@ extension DispatchMemory {
           item.closure = handler.closure
           item.block = handler.block
         }
-      } else if isQueue(copy.word(0x30)), let real = RemoteBytes(memory, copy.word(0x38), 64),
+      } else if isQueue(copy.word(0x30)), let real = continuation(copy.word(0x38)),
         real.word(0) < 0x1000, isItem(real)
       {
         item = self.item(real, isNotify: false)

@@ -115,7 +115,7 @@ extension DispatchMemory {
   }
 
   private func handler(_ refs: RemoteBytes) -> Handler? {
-    guard let item = RemoteBytes(memory, refs.word(0x28), 64) else { return nil }
+    guard let item = continuation(refs.word(0x28)) else { return nil }
     let flags = item.word(0)
     let code = code(flags: flags, function: item.word(0x20), context: item.word(0x28))
     return Handler(

@@ -75,7 +75,7 @@ extension DispatchMemory {
   func applyWait(futex address: UInt64) -> ApplyWait? {
     let record = address &- UInt64(DispatchLayout.applyWord)
     guard record % 8 == 0, let copy = RemoteBytes(memory, record, 0x38),
-      let item = RemoteBytes(memory, copy.word(0), 64)
+      let item = continuation(copy.word(0))
     else { return nil }
     let iterations = copy.word(0x18)
     let left = copy.word(0x10)

@@ -19,6 +19,8 @@ final class DispatchMemory {
   private(set) var images: ImageMap
   private var mappedAt = hck_monotonic_ns()
   private let threadPointers: ThreadPointers?
+  /// Functions of the agent that stand in front of what was submitted: see `hck_job`.
+  var jobEntries: JobEntries?
 
   /// Nil where the process has no libdispatch, or one whose layout is not as it should be.
   init?(files: ProcessFiles, memory: ProcessMemory) {
@@ -30,6 +32,22 @@ final class DispatchMemory {
     }
     self.layout = layout
     threadPointers = ThreadPointers(images: images, memory: memory)
+  }
+
+  struct JobEntries {
+    var run: UInt64
+    var apply: UInt64
+  }
+
+  /// An item of a queue as the program submitted it.
+  func continuation(_ address: UInt64) -> RemoteBytes? {
+    guard let copy = RemoteBytes(memory, address, 64), let jobEntries, copy.word(0) < 0x1000,
+      [jobEntries.run, jobEntries.apply].contains(copy.word(0x20)),
+      let job = RemoteBytes(memory, copy.word(0x28), MemoryLayout<hck_job>.size)
+    else { return RemoteBytes(memory, address, 64) }
+    let isBlock = job.word32(44) != 0
+    return copy.replacing(0, with: copy.word(0) | (isBlock ? 0x10 : 0))
+      .replacing(0x20, with: job.word(0)).replacing(0x28, with: job.word(8))
   }
 
   /// The `pthread_t` of each thread; empty where it cannot be told.

@@ -77,12 +77,21 @@ package struct AgentLink: Sendable, Hashable, CustomStringConvertible {
   package var followsChildren: Bool
   /// `full`, `site` or `none`.
   package var stacks: String
-  package init(socketName: String, followsChildren: Bool, stacks: String) {
+  /// Whether lock orders are learned, and whether semaphores count as locks there.
+  package var learnsOrders: Bool
+  package var learnsSemaphores: Bool
+  package init(
+    socketName: String, followsChildren: Bool, stacks: String, learnsOrders: Bool = false,
+    learnsSemaphores: Bool = false
+  ) {
     self.socketName = socketName
     self.followsChildren = followsChildren
     self.stacks = stacks
+    self.learnsOrders = learnsOrders
+    self.learnsSemaphores = learnsSemaphores
   }
   package var description: String {
     "\(socketName);\(followsChildren ? "follow" : "nofollow"),stacks=\(stacks)"
+      + (learnsOrders ? ",orders" : "") + (learnsSemaphores ? ",semaphores" : "")
   }
 }

@@ -1,7 +1,7 @@
 /// A piece of a process's memory as it was at one moment. What lies outside of it reads as 0.
 struct RemoteBytes {
   let address: UInt64
-  private let bytes: [UInt8]
+  private var bytes: [UInt8]
   /// Objects lie at multiples of 16, their copies do not: a search through this very process for
   /// tasks must not find these, nor what is left of them.
   private let padding: Int
@@ -20,6 +20,16 @@ struct RemoteBytes {
     guard bytes.count == padding + count else { return nil }
     self.address = address
     self.padding = padding
+  }
+
+  /// The same with another word in one place.
+  func replacing(_ offset: Int, with word: UInt64) -> RemoteBytes {
+    guard offset >= 0, bytes.count - padding - offset >= 8 else { return self }
+    var result = self
+    result.bytes.withUnsafeMutableBytes {
+      $0.storeBytes(of: word, toByteOffset: padding + offset, as: UInt64.self)
+    }
+    return result
   }
 
   func word(_ offset: Int) -> UInt64 { load(offset, as: UInt64.self) }

@@ -9,7 +9,7 @@ internal import WaitForGraph
 struct ReportAssembler {
   let files: ProcessFiles
   let arena: Arena
-  private let memory: ProcessMemory
+  let memory: ProcessMemory
   let symbolizer: Symbolizer
   let unwinder: Unwinder?
   /// What could not be known, one sentence each.
@@ -286,6 +286,14 @@ struct ReportAssembler {
       returnAddress: site.returnAddress, sp: site.stackPointer, rbp: site.framePointer,
       kept: site.copies, live: live)
     return symbolizer.frames(for: unwound.frames)
+  }
+
+  /// Where libdispatch keeps it (`dispatch_queue_offsets`).
+  func label(ofQueue queue: UInt64) -> String? {
+    guard let label = memory.word(queue &+ UInt64(DispatchLayout.label)), label != 0 else {
+      return nil
+    }
+    return memory.text(label)
   }
 
   /// What a thread does: as it was stopped, so that it agrees with its stack, else as the kernel

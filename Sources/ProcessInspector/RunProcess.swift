@@ -9,6 +9,7 @@ final class RunProcess {
   let arena: Arena
   let watch: DeadlockWatch
   let lockUse: LockUseWatch
+  let orders: OrderWatch
   let files: ProcessFiles
   let memory: ProcessMemory
   /// Alarms that were taken and are not told yet.
@@ -32,6 +33,7 @@ final class RunProcess {
     memory = ProcessMemory(pid)
     watch = DeadlockWatch(pid: pid, arena: arena)
     lockUse = LockUseWatch(arena: arena, files: files, memory: memory)
+    orders = OrderWatch(arena: arena)
     pidfd = hck_pidfd_open(pid.rawValue)
   }
 

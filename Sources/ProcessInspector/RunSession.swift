@@ -77,8 +77,12 @@ package final class RunSession: RunWatch {
       if let event = tellLongWaits(of: process, now: now) { events.append(event) }
       if let event = tellAlarms(of: process, now: now) { events.append(event) }
       if let event = tellRaces(of: process) { events.append(event) }
+      let isGone = !process.isRoot && !process.isAlive
+      if addOrders(of: process, now: now, isLast: isGone) {
+        events.append(.report(report, mainThreadIsStuck: false))
+      }
       // The program's own arena is kept: it is what is known when it was killed.
-      if !process.isRoot && !process.isAlive {
+      if isGone {
         if let event = tellAlarms(of: process, now: now) { events.append(event) }
         if let event = tellRaces(of: process) { events.append(event) }
         processes[pid] = nil
@@ -327,6 +331,7 @@ package final class RunSession: RunWatch {
       guard let process = processes[pid] else { continue }
       addLastAlarms(of: process, now: hck_monotonic_ns())
       addRaces(of: process)
+      _ = addOrders(of: process, now: hck_monotonic_ns(), isLast: true)
     }
     if case .signal(SIGKILL) = exit, !hasPicture, let root = processes[ProcessID(setup.pid)] {
       let picture = root.lastPicture(now: hck_monotonic_ns())
@@ -339,6 +344,16 @@ package final class RunSession: RunWatch {
       addLimit("the agent did not start in the program, so its locks were not seen")
     }
     return report
+  }
+
+  /// Lock orders that could deadlock; whether any is new.
+  private func addOrders(of process: RunProcess, now: UInt64, isLast: Bool) -> Bool {
+    guard setup.predicts,
+      let (findings, picture) = process.orderFindings(
+        now: now, isLast: isLast, process: report.process)
+    else { return false }
+    add(findings, picture, of: process, isWhole: false)
+    return true
   }
 
   func addLimit(_ text: String) {

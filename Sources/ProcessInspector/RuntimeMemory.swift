@@ -5,6 +5,8 @@ internal import CHangcheck
 final class RuntimeMemory {
   private let files: ProcessFiles
   private let memory: ProcessMemory
+  /// Of the agent, where there is one.
+  var jobEntries: DispatchMemory.JobEntries?
   private var foundDispatch: DispatchMemory?
   private var foundConcurrency: ConcurrencyMemory?
   private var foundOperations: OperationMemory?
@@ -28,6 +30,7 @@ final class RuntimeMemory {
   var dispatch: DispatchMemory? {
     if foundDispatch == nil, isTime(&lookedForDispatch) {
       foundDispatch = DispatchMemory(files: files, memory: memory)
+      foundDispatch?.jobEntries = jobEntries
     }
     return foundDispatch
   }
@@ -35,6 +38,7 @@ final class RuntimeMemory {
   var concurrency: ConcurrencyMemory? {
     if foundConcurrency == nil, isTime(&lookedForConcurrency) {
       foundConcurrency = ConcurrencyMemory(files: files, memory: memory)
+      foundConcurrency?.jobEntry = jobEntries?.run
     }
     return foundConcurrency
   }

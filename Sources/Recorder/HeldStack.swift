@@ -42,7 +42,8 @@ public func endWait(_ slot: Slot, _ before: ResourceWord) {
   slot.pointee.wait = before
 }
 
-/// Pushes what was just acquired, with the site that `frame` (of the recorder's entry point) stands
+/// Pushes what was just acquired (with `timedBit` what was not waited for, or not for ever), with the
+/// site that `frame` (of the recorder's entry point) stands
 /// for, and passes `result` on, so that the rare case is a tail call and the usual one keeps few
 /// registers: each is a store that the next locked operation waits for.
 @inlinable @inline(__always) @discardableResult
@@ -57,9 +58,11 @@ public func acquired(
   slot.pointee.count = index &+ 1
   hck_order()
   let entry = slot.pointee.held + Int(truncatingIfNeeded: index)
+  let isOrder = index != 0 || (slot.pointee.order_base != 0 && hck_is_looked_at(entry, word) == 0)
   hck_whole_site(entry, frame, end)
   hck_order()
   entry.pointee.resource = word
+  if isOrder { nested(slot, index) }
   return result
 }
 
@@ -77,6 +80,7 @@ func acquiredUnusually(
     hck_site(slot, entry, frame)
     hck_order()
     entry.pointee.resource = word
+    if index | slot.pointee.order_base != 0 { nested(slot, index) }
   }
   hck_set_errno(error)
   return result
@@ -96,7 +100,7 @@ public func releasedNewest(_ slot: Slot, _ word: ResourceWord) -> Bool {
   let count = slot.pointee.count
   if count == 0 { return false }
   let top = slot.pointee.held + Int(truncatingIfNeeded: count &- 1)
-  if top.pointee.resource & ~sharedBit != word { return false }
+  if top.pointee.resource & ~heldFlags != word { return false }
   if count > 1, (top - 1).pointee.resource == holeBit { return false }
   top.pointee.resource = 0
   hck_order()
@@ -109,7 +113,7 @@ func releasedUnusually(_ slot: Slot, _ word: ResourceWord) -> Bool {
   let count = slot.pointee.count
   if count == 0 { return false }
   let top = slot.pointee.held + Int(truncatingIfNeeded: count &- 1)
-  if top.pointee.resource & ~sharedBit != word { return releasedOutOfOrder(slot, word) }
+  if top.pointee.resource & ~heldFlags != word { return releasedOutOfOrder(slot, word) }
   top.pointee.resource = 0
   hck_order()
   slot.pointee.count = count &- 1
@@ -121,6 +125,8 @@ func releasedUnusually(_ slot: Slot, _ word: ResourceWord) -> Bool {
 @inlinable @inline(__always) public var sharedBit: UInt64 { 1 << 60 }
 @inlinable @inline(__always) public var timedBit: UInt64 { 1 << 61 }
 @inlinable @inline(__always) public var holeBit: UInt64 { 1 << 62 }
+/// What an unlock does not say: how it was taken.
+@inlinable @inline(__always) public var heldFlags: UInt64 { 3 << 60 }
 
 /// Leaves a hole where something was released that is not the newest (hand over hand), so that no
 /// entry moves.
@@ -129,8 +135,9 @@ private func releasedOutOfOrder(_ slot: Slot, _ word: ResourceWord) -> Bool {
   while index > 0 {
     index &-= 1
     let entry = slot.pointee.held + Int(index)
-    if entry.pointee.resource & ~sharedBit == word {
+    if entry.pointee.resource & ~heldFlags == word {
       entry.pointee.resource = holeBit
+      releasedBelow(slot, index)
       return true
     }
   }

@@ -43,12 +43,20 @@ public func openSlot(
     // kernel's gap.
     slot.pointee.stack_high = arena.pointee.main_stack_end
     slot.pointee.stack_low = slot.pointee.stack_high == 0 ? 0 : slot.pointee.stack_high &- 1 << 20
+    slot.pointee.order_base = learnsOrders(arena) ? hck_main_thread_queue() : 0
   }
   slot.pointee.tid = hck_gettid()
   slot.pointee.pthread = UInt64(UInt(pthread_self()))
+  beginContext(slot, arena)
   hck_store32(&slot.pointee.state, HCK_SLOT_LIVE.rawValue)
   hck_set_slot_of_thread(slot)
   if hasThreadKey { pthread_setspecific(threadKey, slot) }
+}
+
+/// What a join of that thread waits for, by its `pthread_t`.
+@inlinable @inline(__always)
+public func joinWord(_ thread: UInt64, _ flags: UInt64 = 0) -> ResourceWord {
+  thread | UInt64(HCK_JOIN.rawValue) &<< UInt64(HCK_KIND_SHIFT) | flags
 }
 
 /// A fresh or used slot, reserved (`HCK_SLOT_STARTING`); nil and counted when the arena is full.
@@ -96,6 +104,8 @@ private func prepare(_ slot: Slot, _ arena: UnsafeMutablePointer<hck_arena>) {
   slot.pointee.flags = 0
   slot.pointee.rounds = 0
   slot.pointee.created.frame = 0
+  slot.pointee.order_base = 0
+  slot.pointee.inherited = 0
   slot.pointee.born = hck_load32(&arena.pointee.clock)
   hck_store32(&slot.pointee.state, HCK_SLOT_STARTING.rawValue)
 }
@@ -123,6 +133,7 @@ public func endThread(_ value: UnsafeMutableRawPointer?) {
     pthread_setspecific(threadKey, value)
     return
   }
+  handOver(slot, joinWord(slot.pointee.pthread))
   hck_set_closed(2)
   hck_set_slot_of_thread(nil)
   slot.pointee.wait = 0
@@ -172,7 +183,7 @@ public func forget(
     var entry = 0
     while entry < Int(count) {
       let seen = hck_load64(&held[entry].resource)
-      if seen & ~sharedBit == word { _ = hck_cas64(&held[entry].resource, seen, holeBit) }
+      if seen & ~heldFlags == word { _ = hck_cas64(&held[entry].resource, seen, holeBit) }
       entry &+= 1
     }
   }

@@ -30,7 +30,9 @@ struct RunCommand {
     let intake = try Self.intake()
     if image.toleratesPreload {
       let link = AgentLink(
-        socketName: listener.name, followsChildren: options.follow, stacks: options.stacks.rawValue)
+        socketName: listener.name, followsChildren: options.follow,
+        stacks: options.stacks.rawValue, learnsOrders: options.predict,
+        learnsSemaphores: options.predict && options.predictSemaphores)
       environment.add(agent: agent.path, link: link.description)
     }
     let started = monotonicNow()

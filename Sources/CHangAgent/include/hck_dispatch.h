@@ -11,6 +11,7 @@
 #define HCK_O void *_Nonnull
 #define HCK_N void *_Nullable
 #define HCK_F void (*_Nonnull f)(void *_Nullable)
+#define HCK_A void (*_Nonnull f)(void *_Nullable, size_t)
 
 // name, parameters, arguments
 #define HCK_DISPATCH_VOID(X)                                               \
@@ -22,6 +23,12 @@
   X(dispatch_barrier_sync_f, (HCK_O q, HCK_N c, HCK_F), (q, c, f))         \
   X(dispatch_async_and_wait_f, (HCK_O q, HCK_N c, HCK_F), (q, c, f))       \
   X(dispatch_barrier_async_and_wait_f, (HCK_O q, HCK_N c, HCK_F), (q, c, f)) \
+  X(dispatch_async, (HCK_O q, HCK_O b), (q, b))                            \
+  X(dispatch_async_f, (HCK_O q, HCK_N c, HCK_F), (q, c, f))                \
+  X(dispatch_after, (uint64_t w, HCK_O q, HCK_O b), (w, q, b))             \
+  X(dispatch_after_f, (uint64_t w, HCK_O q, HCK_N c, HCK_F), (w, q, c, f)) \
+  X(dispatch_apply, (size_t n, HCK_N q, HCK_O b), (n, q, b))               \
+  X(dispatch_apply_f, (size_t n, HCK_N q, HCK_N c, HCK_A), (n, q, c, f))   \
   X(dispatch_barrier_async, (HCK_O q, HCK_O b), (q, b))                    \
   X(dispatch_barrier_async_f, (HCK_O q, HCK_N c, HCK_F), (q, c, f))        \
   X(dispatch_group_enter, (HCK_O g), (g))                                  \
@@ -64,6 +71,32 @@ HCK_DISPATCH_VOID(HCK_DECLARE_VOID)
 HCK_DISPATCH(HCK_DECLARE_TYPED)
 HCK_POSIX_SEMAPHORES(HCK_DECLARE_TYPED)
 
+// What a block object of libdispatch has for its invoke function; NULL where not known.
+extern void *_Nullable hck_dispatch_block_invoke HCK_HIDDEN;
+// The blocks runtime's, which libdispatch brings.
+extern void *_Nullable (*_Nullable hck_block_copy)(const void *_Nonnull) HCK_HIDDEN;
+extern void (*_Nullable hck_block_release)(const void *_Nonnull) HCK_HIDDEN;
+HCK_INLINE void *_Nullable hck_copied_block(const void *_Nonnull block) {
+  return hck_block_copy && hck_block_release && hck_dispatch_block_invoke ? hck_block_copy(block) : NULL;
+}
+HCK_INLINE void hck_release_block(const void *_Nonnull block) {
+  if (hck_block_release) { hck_block_release(block); }
+}
+// A block's code. One that libdispatch made an object of carries more than its code: 0.
+HCK_INLINE uint64_t hck_plain_invoke(const void *_Nonnull block) {
+  uint64_t invoke = HCK_DO(uint64_t, block, 16);
+  return invoke == (uint64_t)hck_dispatch_block_invoke ? 0 : invoke;
+}
+HCK_INLINE void hck_run_function(uint64_t function, uint64_t context) {
+  ((void (*)(void *))function)((void *)context);
+}
+HCK_INLINE void hck_run_apply(uint64_t function, uint64_t context, size_t index) {
+  ((void (*)(void *, size_t))function)((void *)context, index);
+}
+// The Concurrency runtime's code: what it submits are jobs of tasks.
+extern uint64_t hck_concurrency_low HCK_HIDDEN, hck_concurrency_bytes HCK_HIDDEN;
+HCK_INLINE int hck_in_concurrency(uint64_t address) { return address - hck_concurrency_low < hck_concurrency_bytes; }
+
 // Finds those that are there by now; called when the agent begins.
 void hck_resolve_dispatch(void) HCK_HIDDEN;
 
@@ -75,8 +108,6 @@ extern int hck_dispatch_queues_known HCK_HIDDEN;
 extern int hck_dispatch_semaphores_known HCK_HIDDEN; // 0 not yet, 1 yes, 2 no
 extern int hck_dispatch_groups_known HCK_HIDDEN;     // the same
 extern int hck_dispatch_permits_known HCK_HIDDEN;    // the same of what the real calls make of them
-// What a block object of libdispatch has for its invoke function; NULL where not known.
-extern void *_Nullable hck_dispatch_block_invoke HCK_HIDDEN;
 
 HCK_INLINE int hck_in_dispatch(uint64_t address) { return address - hck_dispatch_low < hck_dispatch_bytes; }
 HCK_INLINE int hck_in_swift_dispatch(uint64_t address) {

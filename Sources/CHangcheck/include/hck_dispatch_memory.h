@@ -34,11 +34,13 @@ HCK_INLINE uint32_t hck_group_count(const void *_Nonnull g) { return (0u - (HCK_
 // dq_state.
 #define HCK_DQ_OWNER 0x3fffffffull // tid of who drains or holds it
 #define HCK_DQ_SUSPENSION 0xff80000000000000ull // any reason not to run
+#define HCK_DQ_IN_BARRIER 0x0040000000000000ull // what runs, runs alone
 #define HCK_DQ_INTERVAL 0x0400000000000000ull
 #define HCK_DQ_SIDE 0x0200000000000000ull
 #define HCK_DQ_INACTIVE 0x0100000000000000ull
 #define HCK_DQ_NEEDS_ACTIVATION 0x0080000000000000ull
 
+HCK_INLINE int hck_queue_runs_barrier(const void *_Nonnull q) { return (hck_queue_state(q) & HCK_DQ_IN_BARRIER) != 0; }
 // A global queue, which ignores barriers and never makes anybody wait.
 HCK_INLINE int hck_queue_is_root(const void *_Nonnull queue) {
   return hck_queue_target(queue) == NULL || hck_queue_width(queue) == 4095;

@@ -13,13 +13,13 @@
 #include <stdint.h>
 
 #define HCK_MAGIC 0x6b63656863676e68ull // "hngcheck"
-#define HCK_LAYOUT_VERSION 3u
+#define HCK_LAYOUT_VERSION 4u
 
 // A resource word: address in bits 0-55, kind in 56-59, then flags.
 #define HCK_ADDRESS_MASK 0x00ffffffffffffffull
 #define HCK_KIND_SHIFT 56
 #define HCK_SHARED (1ull << 60) // held or wanted for reading
-#define HCK_TIMED (1ull << 61)  // the wait ends by itself
+#define HCK_TIMED (1ull << 61)  // the wait ends by itself; what is held was taken without a wait, or with such a one
 #define HCK_HOLE (1ull << 62)   // an entry that was released out of order
 
 enum hck_kind {
@@ -57,8 +57,11 @@ typedef struct hck_entry {
   uint16_t levels; // frames of the chain that are true
   uint64_t window[HCK_WINDOW_WORDS]; // from offset 16: no copy of 16 bytes crosses a cache line
   uint64_t chain[HCK_CHAIN_LEVELS * 2];
-  uint64_t unused;
+  uint64_t order; // of a lock taken while others were held: a hash of them all and of where they were taken
   uint64_t frame; // 0 where no site was kept
+  uint32_t node;  // the same in the log of orders; 0 while it is not known
+  uint32_t unused;
+  uint64_t looked_at; // of the outermost entry: the last resource that was looked for in the log
 } hck_entry;
 
 // What a thread did to something that it does not hold in the sense of a lock: permits taken and
@@ -170,7 +173,8 @@ enum hck_slot_state {
 };
 
 #define HCK_SLOT_BYTES 8192
-#define HCK_SLOT_ENTRIES 50 // held inside the slot; more go to a chunk
+#define HCK_OWN_LOCKS 32
+#define HCK_SLOT_ENTRIES 44 // held inside the slot; more go to a chunk
 
 typedef struct hck_slot {
   uint64_t wait;     // resource word, 0 when it does not wait
@@ -202,7 +206,20 @@ typedef struct hck_slot {
   uint64_t spare_offset, spare_capacity; // room that entries lay in before, for the next time they move
   hck_tallies *_Nullable tallies; // in the watched process; NULL while it has none
   uint64_t tallies_offset;
-  char reserved[HCK_SLOT_BYTES - 64 - 48 - 16 - 16 - 8 - 16 - 16 - (HCK_SLOT_ENTRIES + 1) * sizeof(hck_entry)];
+  struct hck_thread_orders *_Nullable orders; // the same: what it knows of lock orders (hck_order.h)
+  uint64_t order_base;   // a hash of the queue that it runs on; 0 for none
+  uint32_t segment;      // counts what it did that another thread may build on
+  uint32_t inherited;    // clock: what whoever created it knew
+  uint32_t knows;        // version of what it could hand over; 0 for nothing
+  uint32_t given;        // the version that it handed over last,
+  uint64_t given_to;     // and by which resource
+  uint64_t taken_from;   // the resource that it learned from last,
+  uint64_t taken;        // and the arena's `handovers` then
+  // The locks that it made lately, and the segment and the time when: nobody else may know them yet.
+  uint64_t own_locks[HCK_OWN_LOCKS];
+  uint32_t own_segments[HCK_OWN_LOCKS];
+  uint32_t own_since[HCK_OWN_LOCKS];
+  char reserved[HCK_SLOT_BYTES - 64 - 48 - 16 - 16 - 8 - 16 - 16 - 56 - 16 * HCK_OWN_LOCKS - (HCK_SLOT_ENTRIES + 1) * sizeof(hck_entry)];
   hck_entry entries[HCK_SLOT_ENTRIES];
 } hck_slot;
 
@@ -217,6 +234,8 @@ typedef struct hck_name {
 } hck_name;
 
 #define HCK_FLAG_IN_PROCESS 1u
+#define HCK_FLAG_ORDERS 2u     // lock orders are learned
+#define HCK_FLAG_SEMAPHORES 4u // semaphores count as locks
 #define HCK_INHERITED 8
 
 // What a drop-in lock keeps right behind its pthread mutex: where it was made, for want of a name.
@@ -263,6 +282,9 @@ typedef struct hck_arena {
   // had locked by then.
   uint32_t inherited[HCK_INHERITED];
   uint64_t shared_tallies; // offset of the table, 0 while there is none
+  uint64_t orders;         // offset of the log of lock orders, 0 while there is none
+  uint64_t job_entry, apply_entry; // addresses of the functions that run a job of that log
+  uint64_t handovers;      // counts what threads handed over of what they knew of orders
   uint32_t watched;        // 1 while somebody reads alarms, HCK_WATCH_BEGINS before the first time
   uint32_t alarms_raised;  // ever
   uint64_t told[64];       // what was alarmed about already: once for each kind and call site
@@ -281,8 +303,8 @@ typedef struct hck_words {
 #define HCK_WATCH_BEGINS 2u
 
 _Static_assert(sizeof(hck_arena) <= HCK_FIRST_SLOT, "slots begin behind it");
-_Static_assert(sizeof(hck_alarm) == 352, "a text and a second site share their room");
-_Static_assert(sizeof(hck_entry) == 144, "an entry keeps the windows aligned");
+_Static_assert(sizeof(hck_alarm) == 384, "a text and a second site share their room");
+_Static_assert(sizeof(hck_entry) == 160, "an entry keeps the windows aligned");
 _Static_assert(sizeof(hck_slot) == HCK_SLOT_BYTES, "slots are found by index");
 
 // What an agent says when it has begun; the arena's descriptor comes with it.

@@ -110,6 +110,11 @@ HCK_INLINE void hck_whole_site(hck_entry *_Nonnull entry, const void *_Nonnull f
                    (uint64_t)HCK_WINDOW_BYTES << 32 | level << 48;
   __builtin_memcpy(&entry->since, &facts, sizeof facts);
 }
+// Whether the outermost entry is the same resource again, at the same time: that its order was
+// looked for just now is enough.
+HCK_INLINE int hck_is_looked_at(const hck_entry *_Nonnull entry, uint64_t word) {
+  return entry->looked_at == word && entry->since == __atomic_load_n(&hck_current_arena->clock, __ATOMIC_RELAXED);
+}
 HCK_INLINE void hck_site(
   hck_slot *_Nonnull slot, hck_entry *_Nonnull entry, const void *_Nonnull frame) {
   uint64_t end = hck_site_end(slot, frame);
@@ -132,6 +137,9 @@ HCK_INLINE int hck_cas32(uint32_t *_Nonnull p, uint32_t old, uint32_t new_) {
   return __atomic_compare_exchange_n(p, &old, new_, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 HCK_INLINE void hck_add32(uint32_t *_Nonnull p, uint32_t n) { __atomic_fetch_add(p, n, __ATOMIC_ACQ_REL); }
+// The number behind the last one, from 1.
+HCK_INLINE uint32_t hck_next32(uint32_t *_Nonnull p) { return __atomic_add_fetch(p, 1, __ATOMIC_ACQ_REL); }
+HCK_INLINE uint64_t hck_next64(uint64_t *_Nonnull p) { return __atomic_add_fetch(p, 1, __ATOMIC_ACQ_REL); }
 HCK_INLINE void hck_count64(uint64_t *_Nonnull p) { __atomic_fetch_add(p, 1, __ATOMIC_RELAXED); }
 
 #endif

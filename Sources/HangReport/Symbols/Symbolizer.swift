@@ -40,7 +40,9 @@ public final class Symbolizer {
       frames(for: RawFrame(pc: bias &+ offset &+ ahead, cfa: 0, isExact: true))
     }
     let exact = calls(0)
-    guard let last = exact.last, last.file != nil, last.line ?? 0 == 0 else { return exact }
+    guard let last = exact.last, !last.runtime, last.file != nil, last.line ?? 0 == 0 else {
+      return exact
+    }
     for ahead in UInt64(1)..<64 {
       let next = calls(ahead)
       guard next.last?.symbol == last.symbol else { break }

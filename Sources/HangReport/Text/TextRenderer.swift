@@ -104,6 +104,7 @@ struct TextPage {
     let title = finding.kind.title + (finding.certainty == .possible ? " (possible)" : "")
     let head = "hangcheck: \(title) in \(names.program(of: finding.threads)): "
     line((finding.severity == .note ? style.plain : style.bad)(head + cleaned(finding.message)))
+    if finding.kind == .potentialDeadlock { return writeOrders(finding) }
     if !finding.cycle.isEmpty { writePicture(cycle) }
     writeMisuse(finding)
   }

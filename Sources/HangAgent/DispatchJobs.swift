@@ -1,0 +1,249 @@
+// Work on its way to a queue: it knows what whoever submitted it knew, and is a context of its own.
+//
+// A block goes to libdispatch's function for functions, as libdispatch itself would pass it on, with a
+// record in front of it. A block object (a work item) carries its priority and flags in itself and
+// goes as it is: it knows what all know that submitted one to its queue.
+public import CHangAgent
+public import CHangcheck
+
+public typealias ApplyFunction = @convention(c) (UnsafeMutableRawPointer?, Int) -> Void
+
+/// A block that goes with a record; nil for one that goes as it is.
+@inline(__always)
+private func job(
+  _ block: DispatchObject, to queue: DispatchObject?, _ frame: UnsafeRawPointer
+) -> UnsafeMutablePointer<hck_job>? {
+  guard let slot = currentSlot() else { return nil }
+  guard hck_is_inner(frame) == 0 else { return nil }
+  let invoke = hck_plain_invoke(block)
+  if invoke != 0, let copy = hck_copied_block(block) {
+    if let job = makeJob(slot, invoke, UInt64(UInt(bitPattern: copy))) {
+      job.pointee.is_block = 1
+      return job
+    }
+    hck_release_block(copy)
+  }
+  if let queue { handOver(slot, queueWord(queue)) }
+  return nil
+}
+
+@inline(__always)
+private func job(
+  _ function: DispatchFunction, _ context: UnsafeMutableRawPointer?, to queue: DispatchObject?,
+  _ frame: UnsafeRawPointer
+) -> UnsafeMutablePointer<hck_job>? {
+  guard let slot = currentSlot(), hck_is_inner(frame) == 0 else { return nil }
+  let code = UInt64(UInt(bitPattern: unsafeBitCast(function, to: Int.self)))
+  if let job = makeJob(slot, code, UInt64(UInt(bitPattern: context))) {
+    job.pointee.is_block = 0
+    return job
+  }
+  if let queue { handOver(slot, queueWord(queue)) }
+  return nil
+}
+
+/// What libdispatch calls for a record: see `hck_job`.
+@c(hck_agent_job) public func runJob(_ value: UnsafeMutableRawPointer?) {
+  guard let record = value?.assumingMemoryBound(to: hck_job.self) else { return }
+  let job = record.pointee
+  dropJob(record)
+  guard let slot = currentSlot() else {
+    dropKnowledge(job.known)
+    return run(job)
+  }
+  let outer = beginBlock(slot, knowing: job.known)
+  let task = hck_in_concurrency(job.function) != 0 ? taskWord(job.context) : 0
+  if job.notifies != 0 { takeOver(slot, job.notifies) }
+  if task != 0 { takeOver(slot, task) }
+  run(job)
+  // A fork may have put the thread into another process, with no slot or another one.
+  guard hck_slot_of_thread() == slot else { return }
+  if task != 0 { handOver(slot, task) }
+  if job.entered != 0 { handOver(slot, job.entered) }
+  endBlock(slot, outer)
+}
+
+@inline(__always) private func run(_ job: hck_job) {
+  hck_run_function(job.function, job.context)
+  if job.is_block != 0, let block = UnsafeRawPointer(bitPattern: UInt(job.context)) {
+    hck_release_block(block)
+  }
+}
+
+/// A task is one context, whichever threads its jobs run on; it is no resource that a slot waits for.
+@inline(__always) private func taskWord(_ job: UInt64) -> ResourceWord { job }
+
+// MARK: - Submission
+
+@c(dispatch_async) public func dispatchAsync(_ queue: DispatchObject, _ block: DispatchObject) {
+  if let job = job(block, to: queue, hck_frame()) {
+    hck_real_dispatch_async_f(queue, job, runJob)
+  } else {
+    hck_real_dispatch_async(queue, block)
+  }
+}
+
+@c(dispatch_async_f) public func dispatchAsyncFunction(
+  _ queue: DispatchObject, _ context: UnsafeMutableRawPointer?, _ function: DispatchFunction
+) {
+  if let job = job(function, context, to: queue, hck_frame()) {
+    hck_real_dispatch_async_f(queue, job, runJob)
+  } else {
+    hck_real_dispatch_async_f(queue, context, function)
+  }
+}
+
+@c(dispatch_after) public func dispatchAfter(
+  _ time: UInt64, _ queue: DispatchObject, _ block: DispatchObject
+) {
+  if let job = job(block, to: queue, hck_frame()) {
+    hck_real_dispatch_after_f(time, queue, job, runJob)
+  } else {
+    hck_real_dispatch_after(time, queue, block)
+  }
+}
+
+@c(dispatch_after_f) public func dispatchAfterFunction(
+  _ time: UInt64, _ queue: DispatchObject, _ context: UnsafeMutableRawPointer?,
+  _ function: DispatchFunction
+) {
+  if let job = job(function, context, to: queue, hck_frame()) {
+    hck_real_dispatch_after_f(time, queue, job, runJob)
+  } else {
+    hck_real_dispatch_after_f(time, queue, context, function)
+  }
+}
+
+@c(dispatch_barrier_async) public func dispatchBarrierAsync(
+  _ queue: DispatchObject, _ block: DispatchObject
+) {
+  checkBarrierAsync(queue, hck_frame())
+  if let job = job(block, to: queue, hck_frame()) {
+    hck_real_dispatch_barrier_async_f(queue, job, runJob)
+  } else {
+    hck_real_dispatch_barrier_async(queue, block)
+  }
+}
+
+@c(dispatch_barrier_async_f) public func dispatchBarrierAsyncFunction(
+  _ queue: DispatchObject, _ context: UnsafeMutableRawPointer?, _ function: DispatchFunction
+) {
+  checkBarrierAsync(queue, hck_frame())
+  if let job = job(function, context, to: queue, hck_frame()) {
+    hck_real_dispatch_barrier_async_f(queue, job, runJob)
+  } else {
+    hck_real_dispatch_barrier_async_f(queue, context, function)
+  }
+}
+
+// MARK: - With a group
+
+@c(dispatch_group_async) public func dispatchGroupAsync(
+  _ group: DispatchObject, _ queue: DispatchObject, _ block: DispatchObject
+) {
+  let frame = hck_frame()
+  if let slot = currentSlot() { tally(slot, groupWord(group), HCK_TAKE_BY_BLOCK, frame) }
+  if let job = job(block, to: queue, frame) {
+    job.pointee.entered = groupWord(group)
+    hck_real_dispatch_group_async_f(group, queue, job, runJob)
+  } else {
+    hck_real_dispatch_group_async(group, queue, block)
+  }
+}
+
+@c(dispatch_group_async_f) public func dispatchGroupAsyncFunction(
+  _ group: DispatchObject, _ queue: DispatchObject, _ context: UnsafeMutableRawPointer?,
+  _ function: DispatchFunction
+) {
+  let frame = hck_frame()
+  if let slot = currentSlot() { tally(slot, groupWord(group), HCK_TAKE_BY_BLOCK, frame) }
+  if let job = job(function, context, to: queue, frame) {
+    job.pointee.entered = groupWord(group)
+    hck_real_dispatch_group_async_f(group, queue, job, runJob)
+  } else {
+    hck_real_dispatch_group_async_f(group, queue, context, function)
+  }
+}
+
+@c(dispatch_group_notify) public func dispatchGroupNotify(
+  _ group: DispatchObject, _ queue: DispatchObject, _ block: DispatchObject
+) {
+  let frame = hck_frame()
+  if let slot = currentSlot(), hck_is_inner(frame) == 0 {
+    tally(slot, groupWord(group), HCK_NOTIFY, frame)
+  }
+  if let job = job(block, to: queue, frame) {
+    job.pointee.notifies = groupWord(group)
+    hck_real_dispatch_group_notify_f(group, queue, job, runJob)
+  } else {
+    hck_real_dispatch_group_notify(group, queue, block)
+  }
+}
+
+@c(dispatch_group_notify_f) public func dispatchGroupNotifyFunction(
+  _ group: DispatchObject, _ queue: DispatchObject, _ context: UnsafeMutableRawPointer?,
+  _ function: DispatchFunction
+) {
+  let frame = hck_frame()
+  if let slot = currentSlot(), hck_is_inner(frame) == 0 {
+    tally(slot, groupWord(group), HCK_NOTIFY, frame)
+  }
+  if let job = job(function, context, to: queue, frame) {
+    job.pointee.notifies = groupWord(group)
+    hck_real_dispatch_group_notify_f(group, queue, job, runJob)
+  } else {
+    hck_real_dispatch_group_notify_f(group, queue, context, function)
+  }
+}
+
+// MARK: - Many at once
+
+/// Runs one of `dispatch_apply`'s iterations: each is a context, and all end before the call does.
+@c(hck_agent_apply) public func runApply(_ value: UnsafeMutableRawPointer?, _ index: Int) {
+  guard let job = value?.assumingMemoryBound(to: hck_job.self) else { return }
+  guard let slot = currentSlot() else {
+    return hck_run_apply(job.pointee.function, job.pointee.context, index)
+  }
+  let outer = beginBlock(slot, knowing: copyOfKnowledge(job.pointee.known))
+  hck_run_apply(job.pointee.function, job.pointee.context, index)
+  guard hck_slot_of_thread() == slot else { return }
+  handOver(slot, taskWord(UInt64(UInt(bitPattern: job))))
+  endBlock(slot, outer)
+}
+
+@inline(__always) private func apply(
+  _ count: Int, _ queue: DispatchObject?, _ context: UnsafeMutableRawPointer?, _ function: UInt64,
+  _ slot: Slot
+) -> Bool {
+  guard let job = makeJob(slot, function, UInt64(UInt(bitPattern: context))) else { return false }
+  hck_real_dispatch_apply_f(count, queue, job, runApply)
+  takeOver(slot, taskWord(UInt64(UInt(bitPattern: job))))
+  dropKnowledge(job.pointee.known)
+  dropJob(job)
+  return true
+}
+
+@c(dispatch_apply) public func dispatchApply(
+  _ count: Int, _ queue: DispatchObject?, _ block: DispatchObject
+) {
+  let invoke = hck_plain_invoke(block)
+  if invoke != 0, hck_is_inner(hck_frame()) == 0, let slot = currentSlot(),
+    apply(count, queue, block, invoke, slot)
+  {
+    return
+  }
+  hck_real_dispatch_apply(count, queue, block)
+}
+
+@c(dispatch_apply_f) public func dispatchApplyFunction(
+  _ count: Int, _ queue: DispatchObject?, _ context: UnsafeMutableRawPointer?,
+  _ function: ApplyFunction
+) {
+  let code = UInt64(UInt(bitPattern: unsafeBitCast(function, to: Int.self)))
+  if hck_is_inner(hck_frame()) == 0, let slot = currentSlot(),
+    apply(count, queue, context, code, slot)
+  {
+    return
+  }
+  hck_real_dispatch_apply_f(count, queue, context, function)
+}

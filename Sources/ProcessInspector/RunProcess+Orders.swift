@@ -1,0 +1,78 @@
+internal import CHangcheck
+internal import HangReport
+internal import WaitForGraph
+
+extension RunProcess {
+  /// The findings of lock orders that became known, in the numbers of a picture of their own.
+  func orderFindings(
+    now: UInt64, isLast: Bool, process watched: WatchedProcess
+  ) -> (findings: [Finding], picture: Picture)? {
+    let cycles = orders.tick(now: now, isLast: isLast)
+    guard !cycles.isEmpty else { return nil }
+    var page = OrderPage(assembler: assembler(alive: isAlive))
+    let steps = cycles.map { page.steps(of: $0) }
+    let maker = LockOrderFinding(
+      threads: page.threads, resources: page.resources, process: watched)
+    let findings = zip(cycles, steps).map { cycle, steps in
+      maker.finding(for: steps, isOfOneThread: cycle.isOfOneThread)
+    }
+    return (
+      findings,
+      Picture(threads: page.threads, resources: page.resources, limits: page.assembler.limits)
+    )
+  }
+}
+
+/// Threads, resources and stacks of cycles of lock orders.
+struct OrderPage {
+  let assembler: ReportAssembler
+  private(set) var threads: [Thread] = []
+  private(set) var resources: [Resource] = []
+  private var numbers: [ResourceKey: ResourceID] = [:]
+  private var contexts: [UInt64: ThreadID] = [:]
+
+  init(assembler: ReportAssembler) { self.assembler = assembler }
+
+  mutating func steps(of cycle: OrderWatch.Cycle) -> [LockOrderFinding.Step] {
+    cycle.steps.map { step in
+      LockOrderFinding.Step(
+        thread: thread(step), holds: resource(step.holdsLock),
+        holdMode: step.holds.isShared ? .shared : .exclusive, took: stack(step.holds.site),
+        wants: resource(step.wantsLock),
+        wantMode: step.wants.isShared ? .shared : .exclusive, asks: stack(step.wants.site))
+    }
+  }
+
+  private func stack(_ site: UInt32) -> [Frame] {
+    assembler.acquisition(assembler.arena.orderSite(site), live: [])
+  }
+
+  private mutating func thread(_ step: OrderWatch.Cycle.Step) -> ThreadID {
+    let occurrence = step.occurrence
+    if let known = contexts[occurrence.context] { return known }
+    let id = ThreadID(threads.count + 1)
+    contexts[occurrence.context] = id
+    let queue = step.queue.flatMap { $0.label.isEmpty ? nil : $0.label }
+    threads.append(
+      Thread(
+        id: id, kind: occurrence.isBlock ? .block : nil,
+        tid: occurrence.isBlock ? 0 : occurrence.tid.rawValue,
+        address: occurrence.isBlock ? Address(occurrence.context) : nil,
+        pid: assembler.isRoot ? nil : assembler.files.pid.rawValue,
+        name: occurrence.isBlock ? "" : occurrence.name, queue: queue, state: .idle))
+    return id
+  }
+
+  private mutating func resource(_ lock: RecordedOrders.Lock) -> ResourceID {
+    let key = lock.key
+    if let known = numbers[key] { return known }
+    let id = ResourceID(resources.count + 1)
+    numbers[key] = id
+    resources.append(
+      Resource(
+        id: id, kind: ResourceKind(recorded: key.kind),
+        name: assembler.name(key) ?? (lock.label.isEmpty ? nil : lock.label),
+        address: Address(key.address)))
+    return id
+  }
+}
