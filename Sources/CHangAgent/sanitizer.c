@@ -15,7 +15,7 @@
 char hck_sanitizer_entry[4096];
 void (*hck_tsan_acquire)(void *), (*hck_tsan_release)(void *);
 static int user_wants_syslog;
-static uint64_t runtime_low, runtime_high;
+uint64_t hck_sanitizer_low, hck_sanitizer_bytes;
 static int looked;
 
 void hck_take_sanitizer_word(char **environment) {
@@ -45,19 +45,21 @@ void hck_take_sanitizer_word(char **environment) {
 static void find_range(void *init) {
   struct dl_find_object object;
   if (_dl_find_object(init, &object) == 0 && object.dlfo_link_map->l_name[0]) {
-    runtime_low = (uint64_t)object.dlfo_map_start;
-    runtime_high = (uint64_t)object.dlfo_map_end;
+    hck_sanitizer_low = (uint64_t)object.dlfo_map_start;
+    hck_sanitizer_bytes = (uint64_t)object.dlfo_map_end - hck_sanitizer_low;
     return;
   }
   static const char *const names[] = {
     "___interceptor_free", "__tsan_read1", "__sanitizer_acquire_crash_state", "__sanitizer_set_report_fd",
     "__tsan_init", "__sanitizer_print_stack_trace"};
-  runtime_low = runtime_high = (uint64_t)init;
+  uint64_t low = (uint64_t)init, high = low;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     uint64_t at = (uint64_t)dlsym(RTLD_DEFAULT, names[i]);
-    if (at && at < runtime_low) { runtime_low = at; }
-    if (at > runtime_high) { runtime_high = at; }
+    if (at && at < low) { low = at; }
+    if (at > high) { high = at; }
   }
+  hck_sanitizer_low = low;
+  hck_sanitizer_bytes = high - low;
 }
 
 void hck_resolve_sanitizer(void) {
@@ -88,7 +90,7 @@ void syslog(int priority, const char *format, ...) {
   int error = errno;
   uint64_t caller = (uint64_t)__builtin_return_address(0);
   if (!looked) { hck_resolve_sanitizer(); }
-  int is_sanitizer = hck_sanitizer_entry[0] && caller - runtime_low < runtime_high - runtime_low;
+  int is_sanitizer = hck_sanitizer_entry[0] && hck_in_sanitizer(caller);
   va_list list;
   if (is_sanitizer) {
     va_start(list, format);

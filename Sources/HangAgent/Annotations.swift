@@ -26,3 +26,17 @@ public import CHangcheck
   return UnsafeMutableRawPointer(arena).advanced(by: Int(offset))
     .assumingMemoryBound(to: hck_words.self)
 }
+
+/// Whether ThreadSanitizer itself made the call. For the program's threads it passes an argument.
+@inline(__always) func isSanitizer(_ frame: UnsafeRawPointer) -> Bool {
+  hck_in_sanitizer(frame.load(fromByteOffset: 8, as: UInt64.self)) != 0
+}
+
+/// ThreadSanitizer's own thread, which sleeps and looks around as long as the program runs: nobody
+/// waits for what it does.
+@c(hck_agent_sanitizer_thread) public func sanitizerThread(_ value: UnsafeMutableRawPointer?)
+  -> UnsafeMutableRawPointer?
+{
+  if let arena = hck_arena_get() { hck_store32(&arena.pointee.sanitizer_tid, hck_gettid()) }
+  return unsafeBitCast(Int(bitPattern: value), to: hck_thread_body.self)(nil)
+}

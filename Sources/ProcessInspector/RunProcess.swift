@@ -49,6 +49,7 @@ final class RunProcess {
   /// Deadlocks that became certain, each once. `now`: CLOCK_MONOTONIC in nanoseconds.
   func tick(now: UInt64) -> [ConfirmedDeadlock] {
     arena.setClock(milliseconds: UInt32(truncatingIfNeeded: now / 1_000_000))
+    if let own = words.sanitizerThread { watch.ignored = [own] }
     capture.releaseStrays()
     if now &- mappedAt > mappingInterval {
       // For the case that the process is killed: its libraries are known soon after its start,

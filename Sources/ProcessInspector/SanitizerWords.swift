@@ -11,6 +11,12 @@ final class SanitizerWords {
 
   init(_ arena: Arena) { self.arena = arena }
 
+  /// Its own thread, by the number that the process knows it by.
+  var sanitizerThread: KernelThreadID? {
+    let tid = hck_load32(&arena.base.pointee.sanitizer_tid)
+    return tid == 0 ? nil : KernelThreadID(Int32(truncatingIfNeeded: tid))
+  }
+
   /// There was more than there is room for.
   private(set) var isCut = false
 

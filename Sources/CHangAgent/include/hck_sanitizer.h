@@ -20,6 +20,10 @@ void hck_resolve_sanitizer(void) HCK_HIDDEN;
 // Where the copy is kept; in Swift. NULL where there is no room.
 hck_words *_Nullable hck_agent_words(void);
 
+// The runtime's own code; both 0 where there is none.
+extern uint64_t hck_sanitizer_low HCK_HIDDEN, hck_sanitizer_bytes HCK_HIDDEN;
+HCK_INLINE int hck_in_sanitizer(uint64_t address) { return address - hck_sanitizer_low < hck_sanitizer_bytes; }
+
 // NULL where the program is not built with ThreadSanitizer.
 extern void (*_Nullable hck_tsan_acquire)(void *_Nonnull) HCK_HIDDEN;
 extern void (*_Nullable hck_tsan_release)(void *_Nonnull) HCK_HIDDEN;
