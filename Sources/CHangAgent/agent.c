@@ -41,7 +41,7 @@ static void resolve(void) {
 
 const char *hck_socket_name;
 int hck_follow;
-int hck_orders_wanted;
+int hck_orders_wanted, hck_semaphores_wanted;
 
 uint64_t hck_stack_bytes(const pthread_attr_t *attributes) {
   size_t size = 0;
@@ -85,6 +85,9 @@ static void take_environment(void) {
   memcpy(name, value, length);
   hck_follow = strstr(value + length, "nofollow") == 0;
   hck_orders_wanted = strstr(value + length, "orders") != 0;
+  hck_semaphores_wanted = strstr(value + length, "semaphores") != 0;
+  // A permit that is taken without a call would not be seen to be held.
+  if (hck_semaphores_wanted) { hck_dispatch_permits_known = 2; }
   if (strstr(value + length, "stacks=none")) {
     hck_keep_windows(0);
   } else if (strstr(value + length, "stacks=site")) {

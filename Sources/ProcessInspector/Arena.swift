@@ -107,8 +107,9 @@ final class Arena {
     return Set(all.filter { $0 != 0 })
   }
   var jobEntries: DispatchMemory.JobEntries? {
-    let (run, apply) = (base.pointee.job_entry, base.pointee.apply_entry)
-    return run == 0 ? nil : .init(run: run, apply: apply)
+    let arena = base.pointee
+    return arena.job_entry == 0
+      ? nil : .init(run: arena.job_entry, apply: arena.apply_entry, item: arena.item_entry)
   }
   var unrecorded: UInt64 { hck_load64(&base.pointee.unrecorded) }
   /// A thread has given back what another one took.
@@ -167,7 +168,12 @@ final class Arena {
         .assumingMemoryBound(to: hck_entry.self)
       for i in 0..<Int(count) {
         let word = hck_load64(&entries[i].resource)
-        if word == 0 || word & (1 << 62) != 0 { continue }
+        // A semaphore has no owner, though its permit may be on record.
+        if word == 0 || word & (1 << 62) != 0
+          || key(word).kind == HCK_SEMAPHORE.rawValue
+        {
+          continue
+        }
         holds.append(
           RecordedHold(
             key: key(word), isShared: word & (1 << 60) != 0, since: entries[i].since,

@@ -5,9 +5,13 @@ internal import WaitForGraph
 extension RunProcess {
   /// The findings of lock orders that became known, in the numbers of a picture of their own.
   func orderFindings(
-    now: UInt64, isLast: Bool, process watched: WatchedProcess
+    now: UInt64, isLast: Bool, process watched: WatchedProcess,
+    without deadlocks: [Set<UInt64>]
   ) -> (findings: [Finding], picture: Picture)? {
-    let cycles = orders.tick(now: now, isLast: isLast)
+    // What has happened need not be foretold.
+    let cycles = orders.tick(now: now, isLast: isLast).filter { cycle in
+      !deadlocks.contains { cycle.locks.isSubset(of: $0) }
+    }
     guard !cycles.isEmpty else { return nil }
     var page = OrderPage(assembler: assembler(alive: isAlive))
     let steps = cycles.map { page.steps(of: $0) }
@@ -18,7 +22,9 @@ extension RunProcess {
     }
     return (
       findings,
-      Picture(threads: page.threads, resources: page.resources, limits: page.assembler.limits)
+      Picture(
+        threads: page.threads, resources: page.resources,
+        limits: page.assembler.limits + orders.limits)
     )
   }
 }

@@ -350,10 +350,21 @@ package final class RunSession: RunWatch {
   private func addOrders(of process: RunProcess, now: UInt64, isLast: Bool) -> Bool {
     guard setup.predicts,
       let (findings, picture) = process.orderFindings(
-        now: now, isLast: isLast, process: report.process)
+        now: now, isLast: isLast, process: report.process, without: deadlocked(process))
     else { return false }
     add(findings, picture, of: process, isWhole: false)
     return true
+  }
+
+  /// The addresses of what is in each deadlock that was told of a process.
+  private func deadlocked(_ process: RunProcess) -> [Set<UInt64>] {
+    let pid = process.isRoot ? nil : process.pid.rawValue
+    return report.findings.filter { $0.kind == .deadlock }.map { finding in
+      guard report.threads.contains(where: { finding.threads.contains($0.id) && $0.pid == pid })
+      else { return [] }
+      return Set(
+        report.resources.filter { finding.resources.contains($0.id) }.map(\.address.rawValue))
+    }
   }
 
   func addLimit(_ text: String) {

@@ -34,14 +34,20 @@ enum Help {
       --log FILE                append each report as one JSON line, as it happens
       --color auto|always|never (auto; NO_COLOR is honoured)
       --quiet                   say nothing but findings
-      --verbose                 say at the end what was watched
+      --verbose                 say at the end what was watched, and below each finding the rule
+                                that would suppress it
 
     What is reported
       --wait-threshold DURATION       one long wait (10s)
       --stacks full|site|none         how much of each acquisition's stack is kept (full)
       --no-follow                     leave child processes alone
+      --suppressions FILE             rules, one a line, for what does not count:
+                                      kind:deadlock symbol:"Cache.*" until:2027-01-31; conditions
+                                      on kind, symbol, file, image, resource, fingerprint
+      --baseline FILE                 an earlier JSON report or log: what stands in it does not
+                                      count
       --hang-threshold, --inversion-threshold, --predict, --predict-semaphores,
-      --suppressions, --baseline, --confirm   (not in this version)
+      --confirm                       (not in this version)
 
     What is done
       --on-deadlock auto|terminate|core|continue

@@ -1,3 +1,5 @@
+import HangReport
+
 /// One option: its name without dashes, and what its value does.
 struct OptionEntry: Sendable {
   enum Action: Sendable {

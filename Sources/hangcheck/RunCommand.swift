@@ -21,6 +21,7 @@ struct RunCommand {
 
   private func watch() throws(LaunchError) -> Int32 {
     let words = replacedWords ?? Array(CommandLine.arguments.dropFirst(firstWord))
+    let screen = try screen()
     var environment = LaunchEnvironment()
     let program = try find(words[0], environment.bytes(of: "PATH"))
     let agent = try AgentLibrary(named: environment.value(of: "HANGCHECK_AGENT"))
@@ -54,10 +55,13 @@ struct RunCommand {
         limits: limits))
     let supervisor = Supervisor(
       child: ChildProcess(pid: pid), options: options, intake: intake, listener: listener,
-      watch: watch, output: output, started: started)
+      watch: watch, output: output, screen: screen, started: started)
     let result = supervisor.run()
     output.finish(result.report, always: result.killed)
     finishWriting(output, supervisor)
+    // Words behind a JSON report would spoil it.
+    let isApart = options.format == .text || options.output != nil
+    if !options.quiet && isApart { supervisor.screen.remarks.forEach(Tool.say) }
     if options.verbose { sayWhatWasWatched(result.report, agent, since: started) }
     return ExitStatus.of(
       result.end, findings: result.report.findings, failOn: options.failOn,
@@ -73,6 +77,13 @@ struct RunCommand {
     else { return }
     limit.rlim_cur = limit.rlim_max
     setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  }
+
+  /// Before anything is opened: a baseline may be the very file that the report goes to.
+  private func screen() throws(LaunchError) -> FindingScreen {
+    try FindingScreen(suppressions: options.suppressions, baseline: options.baseline) {
+      (error) throws(LaunchError) in throw LaunchError(status: 65, message: error.message)
+    }
   }
 
   private static func listener() throws(LaunchError) -> ListeningSocket {

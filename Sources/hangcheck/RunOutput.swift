@@ -61,37 +61,51 @@ final class RunOutput {
 
   /// A report that came while the program runs.
   func tell(_ report: HangReport) {
-    var news = report
-    news.findings = Array(report.findings.dropFirst(told))
+    let news = news(in: report)
     told = max(told, report.findings.count)
     if !news.findings.isEmpty { writeLog(news) }
     if target.kind == .regularFile {
       replace(with: report)
-    } else if options.format == .text, !news.findings.isEmpty || report.findings.isEmpty {
-      target.append(Rendering.text(news, color: colors))
+    } else if options.format == .text,
+      !news.findings.isEmpty || report.findings.isEmpty && report.suppressed == nil
+    {
+      target.append(Rendering.text(news, options, color: colors))
     }
   }
 
   /// The last report. `always`: say so even where there is no finding.
   func finish(_ report: HangReport, always: Bool) {
-    var news = report
-    news.findings = Array(report.findings.dropFirst(told))
-    let isSilent = report.findings.isEmpty && (options.quiet || (options.output == nil && !always))
+    let news = news(in: report)
+    let isSuppressed = report.suppressed != nil
+    let isSilent =
+      report.findings.isEmpty
+      && (options.quiet || (options.output == nil && !always && !isSuppressed))
     if !news.findings.isEmpty { writeLog(news) }
     if options.format == .json {
       if target.kind == .regularFile { replace(with: report) } else { writeJSON(report) }
     } else if target.kind == .regularFile {
       if !isSilent { replace(with: report) }
-    } else if !news.findings.isEmpty || (report.findings.isEmpty && !isSilent) {
-      target.append(Rendering.text(news, color: colors))
+    } else {
+      if !news.findings.isEmpty || (report.findings.isEmpty && !isSilent && !isSuppressed) {
+        target.append(Rendering.text(news, options, color: colors))
+      }
+      if !options.quiet { target.append(TextRenderer().renderSuppressed(report)) }
     }
     told = report.findings.count
+  }
+
+  /// What has not been told; how many were suppressed is told at the end.
+  private func news(in report: HangReport) -> HangReport {
+    var news = report
+    news.findings = Array(report.findings.dropFirst(told))
+    news.suppressed = nil
+    return news
   }
 
   private func replace(with report: HangReport) {
     switch options.format {
     case .json: encoded(report, pretty: true).map(target.replace)
-    default: target.replace(with: Rendering.text(report, color: colors))
+    default: target.replace(with: Rendering.text(report, options, color: colors))
     }
   }
 

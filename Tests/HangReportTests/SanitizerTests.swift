@@ -1,6 +1,7 @@
-@testable import HangReport
 import Testing
 import WaitForGraph
+
+@testable import HangReport
 
 /// ThreadSanitizer's output as it comes, piece by piece, and what is made of it.
 @Suite struct SanitizerTests {

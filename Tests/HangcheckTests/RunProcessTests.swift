@@ -49,7 +49,7 @@ import Testing
     try #require(added.count == 3)
     #expect(added[0] == "LD_PRELOAD=\(try Fixture.agent())")
     #expect(added[1].hasPrefix("HANGCHECK_LINK=hangcheck-"))
-    #expect(added[1].hasSuffix(";follow,stacks=full"))
+    #expect(added[1].hasSuffix(";follow,stacks=full,orders"))
     #expect(added[2] == "TSAN_OPTIONS=log_to_syslog=1")
   }
 

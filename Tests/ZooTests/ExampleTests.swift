@@ -7,7 +7,7 @@ import Testing
 @Suite("Examples") struct ExampleTests {
   static let folder = Fixture.root.appending(path: "Examples")
   static let names = [
-    "BlockedPool", "ForgottenLeave", "JoinUnderLock", "LazyGlobalCycle", "LockOrder",
+    "BlockedPool", "ForgottenLeave", "HiddenOrder", "JoinUnderLock", "LazyGlobalCycle", "LockOrder",
     "LockedCallback", "LostSignal", "MainWaitsForMain", "OperationCircle", "ReadWriteUpgrade",
     "ReaderBehindBarrier", "SelfLock", "SyncOntoSelf",
   ]
@@ -54,6 +54,7 @@ import Testing
       try Child.run(
         [
           Watched.tool, "--color", "never", "--on-deadlock", "terminate", "--timeout", "20s",
+          "--fail-on", "warning",
           program.path,
         ], limit: 45)
     }

@@ -98,7 +98,8 @@ void hck_agent_begin(void);
 // Where hangcheck listens, and how it wants to be told; NULL when this process is not watched.
 extern const char *_Nullable hck_socket_name HCK_HIDDEN;
 extern int hck_follow HCK_HIDDEN;
-extern int hck_orders_wanted HCK_HIDDEN;
+extern int hck_orders_wanted HCK_HIDDEN, hck_semaphores_wanted HCK_HIDDEN;
+HCK_INLINE int hck_learns_semaphores(void) { return hck_semaphores_wanted; }
 HCK_INLINE int hck_learns_orders(void) { return hck_orders_wanted; }
 HCK_INLINE const char *_Nullable hck_socket(void) { return hck_socket_name; }
 HCK_INLINE int hck_follows(void) { return hck_follow && !hck_confined; }

@@ -283,7 +283,8 @@ typedef struct hck_arena {
   uint32_t inherited[HCK_INHERITED];
   uint64_t shared_tallies; // offset of the table, 0 while there is none
   uint64_t orders;         // offset of the log of lock orders, 0 while there is none
-  uint64_t job_entry, apply_entry; // addresses of the functions that run a job of that log
+  uint64_t job_entry, apply_entry; // addresses of the functions that run a job of that log,
+  uint64_t item_entry;     // and of a block inside of a work item
   uint64_t handovers;      // counts what threads handed over of what they knew of orders
   uint32_t watched;        // 1 while somebody reads alarms, HCK_WATCH_BEGINS before the first time
   uint32_t alarms_raised;  // ever
