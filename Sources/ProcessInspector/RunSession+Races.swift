@@ -14,9 +14,16 @@ extension RunSession {
     if process.words.isCut {
       addLimit("ThreadSanitizer printed more than is read of it: its later reports are left out")
     }
-    guard !reports.isEmpty else { return false }
+    guard reports.contains(where: \.isRace) else { return false }
+    let isSure = !process.hidesLibraries
+    if !isSure {
+      addLimit(
+        "what orders the program's threads: Swift's libraries are linked into it, where"
+          + " ThreadSanitizer does not see them, so that its races may be none"
+          + " (build without -static-stdlib)")
+    }
     var known = Set(report.findings.filter { $0.kind == .dataRace }.map(\.fingerprint))
-    let race = RacePicture(reports, of: process, program: report.process)
+    let race = RacePicture(reports, of: process, program: report.process, isSure: isSure)
     let findings = race.findings.filter { known.insert($0.fingerprint).inserted }
     guard !findings.isEmpty else { return false }
     add(
@@ -32,7 +39,9 @@ private struct RacePicture {
   private(set) var findings: [Finding] = []
   private let process: RunProcess
 
-  init(_ reports: [SanitizerReport], of process: RunProcess, program: WatchedProcess) {
+  init(
+    _ reports: [SanitizerReport], of process: RunProcess, program: WatchedProcess, isSure: Bool
+  ) {
     self.process = process
     let symbolizer = process.assembler(alive: process.isAlive).symbolizer
     for report in reports where report.isRace {
@@ -43,7 +52,9 @@ private struct RacePicture {
         who[.thread(origin.number)] = thread(
           outer(origin.tid), name: origin.name, isRunning: origin.isRunning)
       }
-      let maker = SanitizerFinding(threads: threads, process: program, who: who) { call in
+      let maker = SanitizerFinding(
+        threads: threads, process: program, who: who, isSure: isSure
+      ) { call in
         symbolizer.frames(image: call.image, offset: call.offset) ?? [call.frame]
       }
       if let finding = maker.finding(for: report) { findings.append(finding) }

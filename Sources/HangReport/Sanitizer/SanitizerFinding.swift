@@ -7,15 +7,18 @@ public import WaitForGraph
 public struct SanitizerFinding {
   private let names: Names
   private let who: [SanitizerReport.Who: ThreadID]
+  private let isSure: Bool
   private let frames: (SanitizerReport.Call) -> [Frame]
 
-  /// `who`: the report's threads among `threads`. `frames` names a call.
+  /// `who`: the report's threads among `threads`. `isSure`: false where TSan cannot see libdispatch,
+  /// and so calls much racy that is not. `frames` names a call.
   public init(
     threads: [Thread], process: WatchedProcess?, who: [SanitizerReport.Who: ThreadID],
-    frames: @escaping (SanitizerReport.Call) -> [Frame]
+    isSure: Bool = true, frames: @escaping (SanitizerReport.Call) -> [Frame]
   ) {
     names = Names(threads: threads, resources: [], process: process)
     self.who = who
+    self.isSure = isSure
     self.frames = frames
   }
 
@@ -34,7 +37,8 @@ public struct SanitizerFinding {
     var global = ""
     if case .global(let name) = report.location { global = name }
     return Finding(
-      kind: .dataRace, severity: .error, certainty: .certain, message: message,
+      kind: .dataRace, severity: isSure ? .error : .warning,
+      certainty: isSure ? .certain : .possible, message: message,
       threads: accesses.compactMap { who[$0.report.who] },
       evidence: evidence(report, accesses, object),
       fingerprint: Fingerprint.sites(.dataRace, [global], stacks: stacks), time: time)
