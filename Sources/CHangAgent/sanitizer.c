@@ -86,18 +86,31 @@ static void keep(const char *line) {
   __atomic_store_n(words->text + at + length, '\n', __ATOMIC_RELEASE);
 }
 
+// A runtime that exports nothing is known by its words: two calls in one function hand them over.
+static int sounds_like_sanitizer(uint64_t caller, const char *line) {
+  static const char rule[] = "==================";
+  if (hck_sanitizer_bytes || (strcmp(line, rule) != 0 && !strstr(line, "ThreadSanitizer: "))) { return 0; }
+  hck_sanitizer_low = caller - 1024;
+  hck_sanitizer_bytes = 2048;
+  hck_arena *arena = hck_agent_arena();
+  if (arena) { __atomic_store_n(&arena->sanitizer_hides, 1, __ATOMIC_RELEASE); }
+  return 1;
+}
+
 void syslog(int priority, const char *format, ...) {
   int error = errno;
   uint64_t caller = (uint64_t)__builtin_return_address(0);
   if (!looked) { hck_resolve_sanitizer(); }
-  int is_sanitizer = hck_sanitizer_entry[0] && hck_in_sanitizer(caller);
   va_list list;
-  if (is_sanitizer) {
+  if (hck_sanitizer_entry[0] && strcmp(format, "%s") == 0) {
     va_start(list, format);
-    if (strcmp(format, "%s") == 0) { keep(va_arg(list, const char *)); }
+    const char *line = va_arg(list, const char *);
     va_end(list);
-    errno = error;
-    if (!user_wants_syslog) { return; }
+    if (hck_in_sanitizer(caller) || sounds_like_sanitizer(caller, line)) {
+      keep(line);
+      errno = error;
+      if (!user_wants_syslog) { return; }
+    }
   }
   va_start(list, format);
   vsyslog(priority, format, list);

@@ -49,11 +49,7 @@ final class RunProcess {
   /// Deadlocks that became certain, each once. `now`: CLOCK_MONOTONIC in nanoseconds.
   func tick(now: UInt64) -> [ConfirmedDeadlock] {
     arena.setClock(milliseconds: UInt32(truncatingIfNeeded: now / 1_000_000))
-    if let own = words.sanitizerThread, watch.ignored.isEmpty {
-      watch.ignored = [own]
-      // Of a process that has ended it cannot be told any more.
-      hidesLibraries = watch.runtime.outside().hasStaticSwift
-    }
+    if let own = words.sanitizerThread { watch.ignored = [own] }
     capture.releaseStrays()
     if now &- mappedAt > mappingInterval {
       // For the case that the process is killed: its libraries are known soon after its start,
@@ -70,8 +66,6 @@ final class RunProcess {
     restsUntil = end &+ min((end &- now) &* 20, 150_000_000)
     return confirmed
   }
-  /// ThreadSanitizer is in it, and does not see libdispatch, which is linked in.
-  private(set) var hidesLibraries = false
   private var restsUntil: UInt64 = 0
   private var lastMappings: [Mapping] = []
   private var mappedAt: UInt64 = 0

@@ -15,12 +15,11 @@ extension RunSession {
       addLimit("ThreadSanitizer printed more than is read of it: its later reports are left out")
     }
     guard reports.contains(where: \.isRace) else { return false }
-    let isSure = !process.hidesLibraries
+    let isSure = !process.words.isAlone
     if !isSure {
       addLimit(
-        "what orders the program's threads: Swift's libraries are linked into it, where"
-          + " ThreadSanitizer does not see them, so that its races may be none"
-          + " (build without -static-stdlib)")
+        "what orders the program's threads: ThreadSanitizer does not see the libraries that are"
+          + " linked into it, and may call what they order a race (build without -static-stdlib)")
     }
     var known = Set(report.findings.filter { $0.kind == .dataRace }.map(\.fingerprint))
     let race = RacePicture(reports, of: process, program: report.process, isSure: isSure)

@@ -17,6 +17,9 @@ final class SanitizerWords {
     return tid == 0 ? nil : KernelThreadID(Int32(truncatingIfNeeded: tid))
   }
 
+  /// Nobody calls its functions but the program's own code.
+  var isAlone: Bool { hck_load32(&arena.base.pointee.sanitizer_hides) != 0 }
+
   /// There was more than there is room for.
   private(set) var isCut = false
 

@@ -17,7 +17,8 @@ void hck_take_sanitizer_word(char *_Nullable *_Nonnull environment) HCK_HIDDEN;
 // Looks for the runtime. No other thread runs yet.
 void hck_resolve_sanitizer(void) HCK_HIDDEN;
 
-// Where the copy is kept; in Swift. NULL where there is no room.
+// The arena of this process, and where the copy is kept in it; in Swift. NULL where there is none.
+hck_arena *_Nullable hck_agent_arena(void);
 hck_words *_Nullable hck_agent_words(void);
 
 // The runtime's own code; both 0 where there is none.

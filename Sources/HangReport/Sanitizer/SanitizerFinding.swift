@@ -123,8 +123,10 @@ private struct Access {
     report = access
     let calls = access.stack.map { (call: $0, frames: frames($0)) }
     stack = calls.flatMap(\.frames)
-    let top = calls.first?.frames.last?.symbol
-    isFree = top == "free" || top?.hasPrefix("operator delete") ?? false
+    // TSan's own word comes first: the table of its runtime has other names for the function.
+    let top = calls.first.map { $0.call.function ?? $0.frames.last?.symbol ?? "" } ?? ""
+    isFree =
+      top == "free" || top.hasSuffix("interceptor_free") || top.hasPrefix("operator delete")
     if isFree {
       verb = ("frees", "freed")
     } else if access.action.contains("modifying") {
