@@ -4,6 +4,7 @@
 #include "hck_order.h"
 #include "include/hck_misuse.h"
 #include "include/hck_real.h"
+#include "include/hck_sanitizer.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -95,6 +96,7 @@ static void take_environment(void) {
   }
   for (char **e = link; *e; e++) { e[0] = e[1]; }
   hck_socket_name = name;
+  hck_take_sanitizer_word(environ);
 
   for (char **e = environ; *e; e++) {
     if (strncmp(*e, "LD_PRELOAD=", 11) != 0) { continue; }
@@ -123,6 +125,7 @@ __attribute__((constructor)) static void begin(void) {
     resolve();
     hck_find_program();
     hck_resolve_dispatch();
+    hck_resolve_sanitizer();
     hck_agent_begin();
   }
   errno = error;
