@@ -68,6 +68,18 @@ import WaitForGraph
       ])
   }
 
+  @Test("GCC's runtime names its sources from where it was built")
+  func relative() throws {
+    let pieces = Self.swift.map { piece in
+      piece.hasPrefix("    #0")
+        ? "    #0 free ../../../../src/libsanitizer/tsan/x.cpp:706 (libtsan.so.2+0x4f8f8)" : piece
+    }
+    let call = try #require(Self.reports(pieces).first?.accesses[0].stack.first)
+    #expect(call.function == "free")
+    #expect(call.file == "../../../../src/libsanitizer/tsan/x.cpp")
+    #expect(call.line == 706)
+  }
+
   @Test("no summary is printed, and symbols are not asked for")
   func plain() throws {
     let pieces = Self.swift.filter { !$0.hasPrefix("SUMMARY") }.map { piece in

@@ -97,7 +97,7 @@ extension SanitizerReader {
     var words = match.1
     if words.hasSuffix(" <null>") {
       words = words.dropLast(7)
-    } else if let path = words.firstMatch(of: #/^(.*) (\/.*?)(?::(\d+))?(?::\d+)?$/#) {
+    } else if let path = words.firstMatch(of: #/^(.*?) ((?:\.\.)?\/.*?)(?::(\d+))?(?::\d+)?$/#) {
       call.file = String(path.2)
       call.line = path.3.map(number)
       words = path.1
