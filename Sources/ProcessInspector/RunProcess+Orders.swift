@@ -3,10 +3,11 @@ internal import HangReport
 internal import WaitForGraph
 
 extension RunProcess {
-  /// The findings of lock orders that became known, in the numbers of a picture of their own.
+  /// The findings of lock orders that became known, in the numbers of a picture of their own, and how
+  /// those that several threads took can be made to happen. `first`: the report's index of the first.
   func orderFindings(
-    now: UInt64, isLast: Bool, process watched: WatchedProcess
-  ) -> (findings: [Finding], picture: Picture)? {
+    now: UInt64, isLast: Bool, process watched: WatchedProcess, first: Int
+  ) -> (findings: [Finding], picture: Picture, predictions: [Prediction])? {
     let cycles = orders.tick(now: now, isLast: isLast)
     guard !cycles.isEmpty else { return nil }
     var page = OrderPage(assembler: assembler(alive: isAlive))
@@ -16,9 +17,13 @@ extension RunProcess {
     let findings = zip(cycles, steps).map { cycle, steps in
       maker.finding(for: steps, isOfOneThread: cycle.isOfOneThread)
     }
+    let predictions = cycles.indices.filter { !cycles[$0].isOfOneThread }.compactMap { index in
+      page.prediction(of: cycles[index], finding: first + index, asks: steps[index].map(\.asks))
+    }
     return (
       findings,
-      Picture(threads: page.threads, resources: page.resources, limits: page.assembler.limits)
+      Picture(threads: page.threads, resources: page.resources, limits: page.assembler.limits),
+      predictions
     )
   }
 }

@@ -10,6 +10,7 @@ package final class RunSession: RunWatch {
   private var processes: [ProcessID: RunProcess] = [:]
   private var waiting: Set<Int32> = []
   private(set) var report: HangReport
+  package private(set) var predictions: [Prediction] = []
   private var hasPicture = false
   private var rootWasSeen = false
   private let started: UInt64
@@ -339,9 +340,10 @@ package final class RunSession: RunWatch {
   /// Lock orders that could deadlock; whether any is new.
   private func addOrders(of process: RunProcess, now: UInt64, isLast: Bool) -> Bool {
     guard setup.predicts,
-      let (findings, picture) = process.orderFindings(
-        now: now, isLast: isLast, process: report.process)
+      let (findings, picture, predicted) = process.orderFindings(
+        now: now, isLast: isLast, process: report.process, first: report.findings.count)
     else { return false }
+    predictions += predicted
     let hadPicture = hasPicture
     hasPicture = true
     add(findings, picture, of: process)

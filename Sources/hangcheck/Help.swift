@@ -40,8 +40,12 @@ enum Help {
       --wait-threshold DURATION       one long wait (10s)
       --stacks full|site|none         how much of each acquisition's stack is kept (full)
       --no-follow                     leave child processes alone
+      --confirm                       run the program again, a few times for each potential
+                                      deadlock, with threads held back until it happens; it
+                                      has no terminal then, and its streams are /dev/null
+      --steer PLAN                    hold threads back as --confirm has shown, in this run
       --hang-threshold, --inversion-threshold, --predict, --predict-semaphores,
-      --suppressions, --baseline, --confirm   (not in this version)
+      --suppressions, --baseline      (not in this version)
 
     What is done
       --on-deadlock auto|terminate|core|continue

@@ -32,7 +32,7 @@ struct RunCommand {
       let link = AgentLink(
         socketName: listener.name, followsChildren: options.follow,
         stacks: options.stacks.rawValue, learnsOrders: options.predict,
-        learnsSemaphores: options.predict && options.predictSemaphores)
+        learnsSemaphores: options.predict && options.predictSemaphores, plan: options.steer)
       environment.add(agent: agent.path, link: link.description)
     }
     let started = monotonicNow()
@@ -55,10 +55,16 @@ struct RunCommand {
     let supervisor = Supervisor(
       child: ChildProcess(pid: pid), options: options, intake: intake, listener: listener,
       watch: watch, output: output, started: started)
-    let result = supervisor.run()
-    output.finish(result.report, always: result.killed)
-    finishWriting(output, supervisor)
+    var result = supervisor.run()
     if options.verbose { sayWhatWasWatched(result.report, agent, since: started) }
+    let confirmed =
+      options.confirm
+      ? Confirmation(
+        program: program, agent: agent, image: image, words: words, options: options,
+        supervisor: supervisor, lasted: monotonicNow() - started
+      ).complete(&result.report, watch.predictions, arguments: arguments) : []
+    output.finish(result.report, always: result.killed, again: confirmed)
+    finishWriting(output, supervisor)
     return ExitStatus.of(
       result.end, findings: result.report.findings, failOn: options.failOn,
       timedOut: result.timedOut)

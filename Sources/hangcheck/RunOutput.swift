@@ -72,10 +72,12 @@ final class RunOutput {
     }
   }
 
-  /// The last report. `always`: say so even where there is no finding.
-  func finish(_ report: HangReport, always: Bool) {
+  /// The last report. `always`: say so even where there is no finding. `again`: indices of findings
+  /// that have changed since they were told.
+  func finish(_ report: HangReport, always: Bool, again: Set<Int> = []) {
     var news = report
-    news.findings = Array(report.findings.dropFirst(told))
+    news.findings = report.findings.indices.filter { $0 >= told || again.contains($0) }
+      .map { report.findings[$0] }
     let isSilent = report.findings.isEmpty && (options.quiet || (options.output == nil && !always))
     if !news.findings.isEmpty { writeLog(news) }
     if options.format == .json {

@@ -16,7 +16,7 @@ extension TextPage {
       return
     }
     line("  Take them in one order everywhere, such as \(locks.joined(separator: " before ")):")
-    let asks = finding.evidence.last.map { place($0.stack) } ?? "the last of these places"
+    let asks = finding.evidence.last { !$0.stack.isEmpty }.map { place($0.stack) } ?? "the last of these places"
     line("  let \(asks) give back what it holds first, or take both in that order.")
     if finding.cycle.contains(where: { names.resources[$0.waitsFor]?.kind == .queue }) {
       line("  Where nobody waits for the result, async in place of sync waits for nothing.")

@@ -101,7 +101,8 @@ struct TextPage {
       writeVictims(cycle)
       return
     }
-    let title = finding.kind.title + (finding.certainty == .possible ? " (possible)" : "")
+    let certainty = finding.certainty == .certain ? "" : " (\(finding.certainty.rawValue))"
+    let title = finding.kind.title + certainty
     let head = "hangcheck: \(title) in \(names.program(of: finding.threads)): "
     line((finding.severity == .note ? style.plain : style.bad)(head + cleaned(finding.message)))
     if finding.kind == .potentialDeadlock { return writeOrders(finding) }
