@@ -27,12 +27,18 @@ package struct Prediction: Sendable {
     }
   }
 
-  /// By the innermost frame that is the program's own.
-  private static func isSame(_ a: [Frame], _ b: [Frame]) -> Bool {
-    guard let a = a.first(where: { !$0.runtime }) ?? a.first,
-      let b = b.first(where: { !$0.runtime }) ?? b.first, a.image == b.image
-    else { return false }
-    if let first = a.offset, first == b.offset { return true }
+  /// By the innermost frame that is the program's own. A lock order keeps little of a stack: where that
+  /// is runtime's alone, its innermost frame is to be found.
+  private static func isSame(_ wait: [Frame], _ asked: [Frame]) -> Bool {
+    if let own = asked.first(where: { !$0.runtime }) {
+      return wait.first { !$0.runtime }.map { isSame($0, own) } ?? false
+    }
+    return asked.first.map { inner in wait.contains { isSame($0, inner) } } ?? false
+  }
+
+  private static func isSame(_ a: Frame, _ b: Frame) -> Bool {
+    guard a.image == b.image else { return false }
+    if let offset = a.offset, offset == b.offset { return true }
     return a.symbol != nil && a.symbol == b.symbol && a.line == b.line
   }
 }

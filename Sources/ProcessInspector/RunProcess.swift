@@ -51,7 +51,8 @@ final class RunProcess {
     if now &- mappedAt > mappingInterval {
       // For the case that the process is killed: its libraries are known soon after its start,
       // plugins later.
-      lastMappings = files.mappings()
+      let mappings = files.mappings()
+      if !mappings.isEmpty { lastMappings = mappings }
       mappedAt = now
       mappingInterval = min(mappingInterval * 2, 30_000_000_000)
     }

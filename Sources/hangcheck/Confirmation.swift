@@ -75,6 +75,7 @@ struct Confirmation {
     _ plan: SteeringPlan, _ arguments: borrowing CStringArray
   ) -> Attempt.Outcome {
     // Twice the first run, what is spent on holding back, and a start.
+    if options.verbose { say("attempt with --steer \(plan)") }
     let most = 2 * lasted + UInt64(plan.milliseconds) * 2_000_000 + 3_000_000_000
     return Attempt(
       program: program, agent: agent, image: image, words: words, options: options, plan: plan,

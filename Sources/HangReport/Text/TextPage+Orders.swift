@@ -6,7 +6,8 @@ extension TextPage {
     for evidence in finding.evidence {
       line()
       line(style.heading(sentenceCase(cleaned(evidence.label))))
-      write(evidence.stack, indent: "  ", start: "at ")
+      // The command that makes it happen has no stack.
+      if !evidence.stack.isEmpty { write(evidence.stack, indent: "  ", start: "at ") }
     }
     line()
     line(style.heading("What to change"))
