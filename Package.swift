@@ -76,8 +76,20 @@ let package = Package(
       swiftSettings: strict),
     // Runs the programs of Tests/Fixtures, which are no targets, and those of Examples.
     .testTarget(
-      name: "ZooTests", dependencies: ["hangcheck", "HangReport", "WaitForGraph"],
+      name: "ZooTests",
+      dependencies: [
+        "hangcheck", "HangReport", "WaitForGraph", "UnlockedReadWrong", "UnlockedReadFixed",
+      ],
       swiftSettings: strict),
+    // An example that needs the drop-ins; the others are single files.
+    .executableTarget(
+      name: "UnlockedReadWrong", dependencies: ["InstrumentedLocks"],
+      path: "Examples/UnlockedRead", exclude: ["README.md", "report.txt", "fixed.swift"],
+      sources: ["wrong.swift"]),
+    .executableTarget(
+      name: "UnlockedReadFixed", dependencies: ["InstrumentedLocks"],
+      path: "Examples/UnlockedRead", exclude: ["README.md", "report.txt", "wrong.swift"],
+      sources: ["fixed.swift"]),
     // Programs that the tests of the two libraries run as processes.
     .executableTarget(
       name: "SwapFixture", dependencies: ["InstrumentedLocks", "Watchdog"],

@@ -1,6 +1,7 @@
 // The agent's entry into a process: the real functions, the constructor, and the environment that
 // it takes away.
 #include "include/hck_dispatch.h"
+#include "hck_order.h"
 #include "include/hck_misuse.h"
 #include "include/hck_real.h"
 #include "include/hck_steer.h"
@@ -41,7 +42,7 @@ static void resolve(void) {
 
 const char *hck_socket_name;
 int hck_follow;
-int hck_orders_wanted;
+int hck_orders_wanted, hck_semaphores_wanted;
 
 uint64_t hck_stack_bytes(const pthread_attr_t *attributes) {
   size_t size = 0;
@@ -92,6 +93,9 @@ static void take_environment(void) {
   }
   hck_follow = strstr(flags, "nofollow") == 0;
   hck_orders_wanted = strstr(flags, "orders") != 0;
+  hck_semaphores_wanted = strstr(flags, "semaphores") != 0;
+  // A permit that is taken without a call would not be seen to be held.
+  if (hck_semaphores_wanted) { hck_dispatch_permits_known = 2; }
   if (strstr(flags, "stacks=none")) {
     hck_keep_windows(0);
   } else if (strstr(flags, "stacks=site")) {
@@ -125,6 +129,7 @@ __attribute__((constructor)) static void begin(void) {
   take_environment();
   if (hck_socket_name) {
     resolve();
+    hck_find_program();
     hck_resolve_dispatch();
     hck_install_steering();
     hck_agent_begin();

@@ -12,6 +12,7 @@ int hck_dispatch_queues_known, hck_dispatch_semaphores_known, hck_dispatch_group
 void *hck_dispatch_block_invoke;
 void *(*hck_block_copy)(const void *);
 void (*hck_block_release)(const void *);
+void *hck_stack_block_class;
 uint64_t hck_concurrency_low, hck_concurrency_bytes;
 
 static void look_at_libraries(void);
@@ -45,7 +46,7 @@ static void *find(const char *name, int is_dispatch) {
   void(*hck_pointer_##name) parameters = first_##name;
 #define FIRST(type, missing, name, parameters, arguments)                     \
   static type first_##name parameters {                                       \
-    void *found = find(#name, #name[0] == 'd');                               \
+    void *found = find(#name, #name[0] != 's');                               \
     if (!found) { return (type)missing; }                                     \
     __atomic_store_n(&hck_pointer_##name, (__typeof__(hck_pointer_##name))found, __ATOMIC_RELEASE); \
     return hck_pointer_##name arguments;                                      \
@@ -118,12 +119,16 @@ static void look_at_libraries(void) {
   if (dl_iterate_phdr(look, &tasks)) {
     hck_concurrency_low = tasks.low;
     hck_concurrency_bytes = tasks.high - tasks.low;
+    void *library = dlopen("libswift_Concurrency.so", RTLD_LAZY | RTLD_NOLOAD);
+    void *executor = library ? dlsym(library, "swift_task_getCurrentExecutor") : 0;
+    hck_current_executor_function = (__typeof__(hck_current_executor_function))executor;
   }
   void *current = sync ? dlsym(from, "dispatch_get_current_queue") : 0;
   void *main_queue = sync ? dlsym(from, "_dispatch_main_q") : 0;
   void *copy = library ? dlsym(library, "_Block_copy") : 0, *release = library ? dlsym(library, "_Block_release") : 0;
   (void)dlerror();
   if (!found) { return; }
+  hck_stack_block_class = library ? dlsym(library, "_NSConcreteStackBlock") : 0;
   hck_block_copy = (__typeof__(hck_block_copy))copy;
   hck_block_release = (__typeof__(hck_block_release))release;
   if (hck_queue_offsets_known(offsets)) {

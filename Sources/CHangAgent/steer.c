@@ -102,13 +102,15 @@ static void steer_from(const uint64_t *frame) {
   }
 }
 
-// What may wait for a lock without a limit, and what waits for a queue.
+// What may wait without a limit for what somebody holds.
 #define WAITING(X)                                                               \
   X(int, pthread_mutex_lock, (HCK_M m), (m))                                     \
   X(int, mtx_lock, (mtx_t * m), (m))                                             \
   X(int, pthread_rwlock_rdlock, (HCK_R l), (l))                                  \
   X(int, pthread_rwlock_wrlock, (HCK_R l), (l))                                  \
   X(int, pthread_spin_lock, (pthread_spinlock_t * s), (s))                       \
+  X(int, sem_wait, (sem_t * s), (s))                                             \
+  X(intptr_t, dispatch_semaphore_wait, (HCK_O s, uint64_t t), (s, t))            \
   X(void, dispatch_sync, (HCK_O q, HCK_O b), (q, b))                             \
   X(void, dispatch_barrier_sync, (HCK_O q, HCK_O b), (q, b))                     \
   X(void, dispatch_async_and_wait, (HCK_O q, HCK_O b), (q, b))                   \

@@ -5,6 +5,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,6 +31,25 @@ uint32_t hck_window_bytes = HCK_WINDOW_BYTES;
 uint64_t hck_window_reach = HCK_WINDOW_BYTES;
 
 void *(*hck_current_queue_function)(void);
+uint64_t hck_program_low, hck_program_high;
+
+static int note_program(struct dl_phdr_info *info, size_t size, void *none) {
+  (void)size;
+  (void)none;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const Elf64_Phdr *part = &info->dlpi_phdr[i];
+    if (part->p_type != PT_LOAD || !(part->p_flags & PF_X)) { continue; }
+    hck_program_low = info->dlpi_addr + part->p_vaddr;
+    hck_program_high = hck_program_low + part->p_memsz;
+    break;
+  }
+  // The executable comes first.
+  return 1;
+}
+
+void hck_find_program(void) { dl_iterate_phdr(note_program, NULL); }
+
+hck_executor (*hck_current_executor_function)(void);
 uint32_t hck_queue_layout_known;
 uint64_t hck_main_queue_address;
 

@@ -24,8 +24,40 @@ private func job(
     hck_release_block(copy)
   }
   if let queue { handOver(slot, queueWord(queue)) }
+  if let item = hck_block_of_item(block) { submit(item, as: block, slot) }
   return nil
 }
+
+/// A work item goes to a queue: what runs then knows what the submitting thread does.
+private func submit(
+  _ item: UnsafeMutablePointer<hck_item_block>, as object: DispatchObject, _ slot: Slot
+) {
+  item.pointee.item = UnsafeRawPointer(object)
+  let known = knowledge(of: slot)
+  // It may be on its way already: whatever it knew of an earlier submission is no news to it.
+  let before = item.pointee.known
+  item.pointee.known = known
+  dropKnowledge(before)
+}
+
+/// What a work item runs, on whichever thread: inside of other work, and where the program calls it
+/// itself, it is a part of that.
+@c(hck_item_run) public func runItem(_ block: UnsafeMutablePointer<hck_item_block>) {
+  guard let inner = block.pointee.inner else { return }
+  guard let slot = currentSlot(), let item = block.pointee.item, isAtItsBase(slot) else {
+    return hck_run_block(inner)
+  }
+  let (entered, own) = (block.pointee.entered, hck_group_of_item(item))
+  let outer = beginBlock(slot, knowing: copyOfKnowledge(block.pointee.known))
+  if block.pointee.notifies != 0 { takeOver(slot, block.pointee.notifies) }
+  hck_run_block(inner)
+  guard hck_slot_of_thread() == slot else { return }
+  if entered != 0 { handOver(slot, entered) }
+  if let group = UnsafeRawPointer(bitPattern: UInt(own)) { handOver(slot, groupWord(group)) }
+  endBlock(slot, outer)
+}
+
+@c(hck_item_gone) public func itemGone(_ known: UInt32) { dropKnowledge(known) }
 
 @inline(__always)
 private func job(
@@ -147,6 +179,7 @@ private func job(
     job.pointee.entered = groupWord(group)
     hck_real_dispatch_group_async_f(group, queue, job, runJob)
   } else {
+    hck_block_of_item(block)?.pointee.entered = groupWord(group)
     hck_real_dispatch_group_async(group, queue, block)
   }
 }
@@ -176,6 +209,7 @@ private func job(
     job.pointee.notifies = groupWord(group)
     hck_real_dispatch_group_notify_f(group, queue, job, runJob)
   } else {
+    hck_block_of_item(block)?.pointee.notifies = groupWord(group)
     hck_real_dispatch_group_notify(group, queue, block)
   }
 }

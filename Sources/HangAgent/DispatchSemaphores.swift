@@ -59,9 +59,18 @@ public import CHangcheck
   endWait(slot, before)
   if result == 0 {
     tally(slot, word(semaphore), HCK_TAKE, frame)
-    takeOver(slot, word(semaphore))
+    if isLock(semaphore) {
+      acquired(slot, word(semaphore) | flags, frame)
+    } else {
+      takeOver(slot, word(semaphore))
+    }
   }
   return result
+}
+
+/// With `--predict-semaphores` one that lets one thread in is a lock.
+@inline(__always) private func isLock(_ semaphore: DispatchObject) -> Bool {
+  hck_learns_semaphores() != 0 && hck_knows_semaphores() != 0 && hck_semaphore_first(semaphore) == 1
 }
 
 @c(dispatch_semaphore_signal) public func dispatchSemaphoreSignal(_ semaphore: DispatchObject)

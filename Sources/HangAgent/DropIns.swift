@@ -37,3 +37,8 @@ import CHangcheck
 ) {
   raise(hck_alarm_kind(rawValue: kind), word, frame)
 }
+
+/// A race on a checked value.
+@c(hck_agent_race) public func dropInRace(_ kind: UInt32, _ race: UnsafeMutablePointer<hck_race>) {
+  raise(hck_alarm_kind(rawValue: kind), race)
+}

@@ -27,9 +27,9 @@ struct HeldElsewhere {
 }
 
 /// Looks at every slot: for rare calls only. The record is another thread's, so it is asked again
-/// after the copy. `isShared`: any reader.
+/// after the copy. `isShared`: any reader; without a `tid`: whoever it is.
 func findHolder(
-  _ word: ResourceWord, tid: UInt32, isShared: Bool = false,
+  _ word: ResourceWord, tid: UInt32?, isShared: Bool = false,
   _ arena: UnsafeMutablePointer<hck_arena>
 ) -> HeldElsewhere? {
   var index: UInt32 = 0
@@ -39,7 +39,7 @@ func findHolder(
     index &+= 1
     let state = hck_load32(&slot.pointee.state)
     if state != HCK_SLOT_LIVE.rawValue && state != HCK_SLOT_EXITED.rawValue { continue }
-    if !isShared && slot.pointee.tid != tid { continue }
+    if !isShared, let tid, slot.pointee.tid != tid { continue }
     let count = hck_load64(&slot.pointee.count)
     if count == 0 || count > slot.pointee.capacity { continue }
     let held = UnsafeMutableRawPointer(arena).advanced(by: Int(slot.pointee.held_offset))
@@ -48,9 +48,9 @@ func findHolder(
     while entry > 0 {
       entry &-= 1
       let wanted = isShared ? word | sharedBit : word
-      guard hck_load64(&held[entry].resource) == wanted else { continue }
+      guard hck_load64(&held[entry].resource) & ~timedBit == wanted else { continue }
       let site = held[entry]
-      if hck_load64(&held[entry].resource) == wanted {
+      if hck_load64(&held[entry].resource) & ~timedBit == wanted {
         return HeldElsewhere(slot: slot, site: site)
       }
     }
@@ -79,7 +79,7 @@ private func findSlot(_ tid: UInt32, _ arena: UnsafeMutablePointer<hck_arena>) -
   return nil
 }
 
-private func raise(
+func raise(
   _ kind: hck_alarm_kind, _ word: ResourceWord, owner: UInt32, _ holder: HeldElsewhere?,
   _ frame: UnsafeRawPointer
 ) {

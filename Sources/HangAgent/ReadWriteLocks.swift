@@ -134,10 +134,46 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
 }
 
 @c(pthread_spin_unlock) public func spinUnlock(_ lock: SpinLock) -> Int32 {
-  if let slot = hck_slot_of_thread(), !released(slot, resourceWord(lock, HCK_SPIN)),
-    let arena = hck_arena_get()
-  {
-    forget(resourceWord(lock, HCK_SPIN), in: arena)
+  let word = resourceWord(lock, HCK_SPIN)
+  if let slot = hck_slot_of_thread(), !released(slot, word), let arena = hck_arena_get() {
+    checkSpinUnlock(lock, word, arena, hck_frame())
+    forget(word, in: arena)
   }
   return hck_real_pthread_spin_unlock(lock)
+}
+
+@c(pthread_spin_init) public func spinInit(_ lock: SpinLock, _ isShared: Int32) -> Int32 {
+  let word = resourceWord(lock, HCK_SPIN)
+  checkSpinInit(word, hck_frame())
+  if let arena = hck_arena_get() { forget(word, in: arena) }
+  let result = hck_real_pthread_spin_init(lock, isShared)
+  // What a free one looks like is the processor's.
+  if result == 0 { hck_store32(&freeSpinLock, UInt32(bitPattern: lock.pointee)) }
+  madeLock(word)
+  return result
+}
+
+@c(pthread_spin_destroy) public func spinDestroy(_ lock: SpinLock) -> Int32 {
+  goneLock(resourceWord(lock, HCK_SPIN))
+  return hck_real_pthread_spin_destroy(lock)
+}
+
+// Written with one value alone, which the first initialisation shows.
+nonisolated(unsafe) private var freeSpinLock: UInt32 = .max
+
+/// A spin lock is unlocked that nobody holds.
+@inline(never) private func checkSpinUnlock(
+  _ lock: SpinLock, _ word: ResourceWord, _ arena: UnsafeMutablePointer<hck_arena>,
+  _ frame: UnsafeRawPointer
+) {
+  guard UInt32(bitPattern: lock.pointee) == hck_load32(&freeSpinLock) else { return }
+  raise(HCK_ALARM_UNLOCK_OF_UNLOCKED, word, frame)
+}
+
+/// A spin lock is initialised while a thread is on record to hold it.
+@inline(never) private func checkSpinInit(_ word: ResourceWord, _ frame: UnsafeRawPointer) {
+  guard let arena = hck_arena_get(), let holder = findHolder(word, tid: nil, arena),
+    hck_load32(&holder.slot.pointee.state) == HCK_SLOT_LIVE.rawValue
+  else { return }
+  raise(HCK_ALARM_INIT_HELD, word, owner: holder.slot.pointee.tid, holder, frame)
 }

@@ -26,7 +26,10 @@ public import CHangcheck
   acquired(slot, once.pointee.word, once.pointee.frame)
   once.pointee.body(once.pointee.context)
   // A fork may have put the thread into another process, with no slot or another one.
-  if hck_slot_of_thread() == slot { released(slot, once.pointee.word) }
+  guard hck_slot_of_thread() == slot else { return }
+  released(slot, once.pointee.word)
+  // What was made is everybody's from here on.
+  published(slot)
 }
 
 @c(hck_once_end) public func onceEnd(_ once: UnsafeMutablePointer<hck_once>) {

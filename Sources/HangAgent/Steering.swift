@@ -13,7 +13,7 @@ private let longestCycle = 32
 
 @c(hck_steer) public func steer(_ frame: UnsafeRawPointer) {
   guard let slot = hck_slot_of_thread(), let arena = hck_arena_get(),
-    hck_is_steered() != 0
+    hck_is_steered() != 0, isWait(slot.pointee.wait)
   else { return }
   let plan = hck_plan_get()
   var site = hck_entry()
@@ -77,6 +77,13 @@ private func hasTaken(_ slot: Slot, _ site: UnsafePointer<hck_call_site>) -> Boo
   return false
 }
 
+private func kind(_ word: ResourceWord) -> UInt32 {
+  UInt32(truncatingIfNeeded: word >> UInt64(HCK_KIND_SHIFT)) & 15
+}
+
+/// One that does not end by itself.
+private func isWait(_ word: ResourceWord) -> Bool { word != 0 && word & timedBit == 0 }
+
 /// Follows who waits for whom through the slots.
 private struct CycleSearch {
   let arena: UnsafeMutablePointer<hck_arena>
@@ -86,7 +93,7 @@ private struct CycleSearch {
   /// Whether what `slot` waits for is kept from it by the thread that the search began with, or by one
   /// that itself waits for that thread.
   mutating func leadsBack(from slot: Slot, _ wait: ResourceWord, _ depth: Int) -> Bool {
-    guard depth > 0, kind(wait) != 0, wait & timedBit == 0 else { return false }
+    guard depth > 0, isWait(wait) else { return false }
     let slots = hck_load32(&arena.pointee.slots)
     var index: UInt32 = 0
     while index < slots, looks < mostLooks {
@@ -135,10 +142,6 @@ private struct CycleSearch {
       return true
     }
     return false
-  }
-
-  private func kind(_ word: ResourceWord) -> UInt32 {
-    UInt32(truncatingIfNeeded: word >> UInt64(HCK_KIND_SHIFT)) & 15
   }
 
   private func runs(_ slot: Slot, on queue: ResourceWord) -> Bool {

@@ -35,5 +35,6 @@
     }
 
     func run(_ body: () -> Void, _ frame: UnsafeRawPointer) { run(body) }
+    func comeAfter() {}
   }
 #endif

@@ -35,6 +35,7 @@
 
     func end(wasNamed: Bool, _ frame: UnsafeRawPointer) {
       mutex.end(frame)
+      RaceOrder.ends(word & HCK_ADDRESS_MASK)
       pthread_cond_destroy(condition)
       if wasNamed { setName(nil) }
       memory.pointee.mutex.created.mark = 0
@@ -68,17 +69,24 @@
     }
 
     @inline(__always) private func call(_ time: UnsafePointer<timespec>?) -> Int32 {
+      RaceOrder.gives(mutex.word)
+      defer {
+        RaceOrder.took(mutex.word)
+        RaceOrder.acquire(word & HCK_ADDRESS_MASK)
+      }
       if let time { return pthread_cond_timedwait(condition, mutex.pointer, time) }
       return pthread_cond_wait(condition, mutex.pointer)
     }
 
     @inline(__always) func signal(_ frame: UnsafeRawPointer) {
       if let slot = currentSlot() { tally(slot, word, HCK_GIVE, frame) }
+      RaceOrder.release(word & HCK_ADDRESS_MASK)
       pthread_cond_signal(condition)
     }
 
     @inline(__always) func broadcast(_ frame: UnsafeRawPointer) {
       if let slot = currentSlot() { tally(slot, word, HCK_GIVE, frame) }
+      RaceOrder.release(word & HCK_ADDRESS_MASK)
       pthread_cond_broadcast(condition)
     }
   }

@@ -29,7 +29,13 @@
       group: InstrumentedGroup, execute workItem: DispatchWorkItem
     ) {
       group.willRunBlock(hck_frame())
-      async(group: group.original, execute: workItem)
+      guard RaceOrder.isOn else { return async(group: group.original, execute: workItem) }
+      let isBarrier = RaceBlock.isBarrier(workItem)
+      var block = RaceBlock(on: RaceBlock.object(self), isBarrier: isBarrier)
+      block.before = group.orderKey
+      async(
+        group: group.original, flags: isBarrier ? .barrier : [], execute: block.performing(workItem)
+      )
     }
 
     /// Equals `async(group:qos:flags:execute:)` with the original group, and is recorded as an
@@ -40,7 +46,12 @@
       execute work: @escaping @Sendable @convention(block) () -> Void
     ) {
       if let group { group.willRunBlock(hck_frame()) }
-      async(group: group?.original, qos: qos, flags: flags, execute: work)
+      guard RaceOrder.isOn, let group else {
+        return async(group: group?.original, qos: qos, flags: flags, execute: work)
+      }
+      var block = RaceBlock(on: RaceBlock.object(self), isBarrier: flags.contains(.barrier))
+      block.before = group.orderKey
+      async(group: group.original, qos: qos, flags: flags, execute: block.wrapping(work))
     }
   }
 
@@ -65,12 +76,25 @@
       qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], queue: InstrumentedQueue,
       execute: @escaping @convention(block) () -> Void
     ) {
-      notify(qos: qos, flags: flags, queue: queue.original, execute: execute)
+      guard RaceOrder.isOn else {
+        return notify(qos: qos, flags: flags, queue: queue.original, execute: execute)
+      }
+      var block = RaceBlock(
+        on: RaceBlock.object(queue.original), isBarrier: flags.contains(.barrier))
+      // The item's end is not seen.
+      block.beginsUnseen = true
+      notify(
+        qos: qos, flags: flags, queue: queue.original, execute: block.wrapping(once: execute))
     }
 
     /// Equals `notify(queue:execute:)` with the original queue.
     @_disfavoredOverload public func notify(queue: InstrumentedQueue, execute: DispatchWorkItem) {
-      notify(queue: queue.original, execute: execute)
+      guard RaceOrder.isOn else { return notify(queue: queue.original, execute: execute) }
+      let isBarrier = RaceBlock.isBarrier(execute)
+      var block = RaceBlock(on: RaceBlock.object(queue.original), isBarrier: isBarrier)
+      block.beginsUnseen = true
+      notify(
+        flags: isBarrier ? .barrier : [], queue: queue.original, execute: block.performing(execute))
     }
   }
 

@@ -1,5 +1,6 @@
 #if Detection
   internal import Foundation
+  internal import Synchronization
 
   /// A `BlockOperation` whose waits and circles of dependencies `Watchdog` explains.
   ///
@@ -58,6 +59,16 @@
     }
 
     /// Runs the blocks, one after the other; equals `BlockOperation.main()`.
-    open override func main() { for block in executionBlocks { block() } }
+    open override func main() {
+      for block in executionBlocks { block() }
+      RaceOrder.release(RaceOrder.endKey(self))
+      isDone.store(true, ordering: .releasing)
+    }
+
+    // A subclass may do more.
+    private final let isDone = Atomic(false)
+    override var tellsItsEnd: Bool {
+      type(of: self) == InstrumentedBlockOperation.self && isDone.load(ordering: .acquiring)
+    }
   }
 #endif

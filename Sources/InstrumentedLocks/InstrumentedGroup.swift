@@ -25,6 +25,11 @@
     /// Blocks leave by themselves, so what is outstanding at the end need not be a mistake.
     private final let hadBlocks: Atomic<Bool>
 
+    /// What `RaceOrder` knows it by.
+    final var orderKey: UInt64 {
+      word == 0 ? RaceOrder.key(storage) : word & HCK_ADDRESS_MASK
+    }
+
     private init(
       wrapping group: Dispatch.DispatchGroup, name: String?, _ fileID: StaticString, _ line: UInt
     ) {
@@ -64,6 +69,7 @@
     deinit {
       let frame = hck_frame()
       creation.end(object)
+      RaceOrder.ends(orderKey)
       if isNamed { InProcess.name(word & HCK_ADDRESS_MASK, nil) }
       guard let object, recordingSlot(word) != nil, isKnownUniquelyReferenced(&storage),
         hck_do_outer_references(object) == 0, let arena = hck_arena_get()
@@ -87,6 +93,7 @@
     /// Says that one such thing is done; equals `DispatchGroup.leave()`.
     @inline(never) public func leave() {
       let frame = hck_frame()
+      RaceOrder.release(orderKey)
       guard let object else { return original.leave() }
       if let slot = currentSlot() {
         if hck_group_count(object) == 0 { leftTooOften(frame) }
@@ -111,6 +118,7 @@
     /// Waits until everything is done; equals `DispatchGroup.wait()`.
     @inline(never) public func wait() {
       let frame = hck_frame()
+      defer { RaceOrder.acquire(orderKey) }
       guard let slot = recordingSlot(word) else { return original.wait() }
       let before = beginWait(slot, word, in: frame)
       original.wait()
@@ -122,6 +130,7 @@
     /// `.distantFuture`.
     @inline(never) public func wait(timeout: DispatchTime) -> DispatchTimeoutResult {
       let frame = hck_frame()
+      defer { RaceOrder.acquire(orderKey) }
       guard let slot = recordingSlot(word) else { return original.wait(timeout: timeout) }
       let isTimed = timeout != .distantFuture
       let before = beginWait(slot, isTimed ? word | timedBit : word, in: frame)
@@ -134,6 +143,7 @@
     @inline(never) public func wait(wallTimeout timeout: DispatchWallTime) -> DispatchTimeoutResult
     {
       let frame = hck_frame()
+      defer { RaceOrder.acquire(orderKey) }
       guard let slot = recordingSlot(word) else { return original.wait(wallTimeout: timeout) }
       let isTimed = timeout != .distantFuture
       let before = beginWait(slot, isTimed ? word | timedBit : word, in: frame)
@@ -148,7 +158,9 @@
       execute work: @escaping @convention(block) () -> Void
     ) {
       willNotify(hck_frame())
-      original.notify(qos: qos, flags: flags, queue: queue.original, execute: work)
+      original.notify(
+        qos: qos, flags: flags, queue: queue.original,
+        execute: ordered(work, on: queue.original, flags))
     }
 
     /// Submits a block to a queue that is no drop-in once everything is done.
@@ -157,13 +169,14 @@
       queue: Dispatch.DispatchQueue, execute work: @escaping @convention(block) () -> Void
     ) {
       willNotify(hck_frame())
-      original.notify(qos: qos, flags: flags, queue: queue, execute: work)
+      original.notify(
+        qos: qos, flags: flags, queue: queue, execute: ordered(work, on: queue, flags))
     }
 
     /// Submits a work item once everything is done; equals `DispatchGroup.notify(queue:work:)`.
     @inline(never) public func notify(queue: InstrumentedQueue, work: DispatchWorkItem) {
       willNotify(hck_frame())
-      original.notify(queue: queue.original, work: work)
+      notify(work, on: queue.original)
     }
 
     /// Submits a work item to a queue that is no drop-in once everything is done.
@@ -171,7 +184,26 @@
       queue: Dispatch.DispatchQueue, work: DispatchWorkItem
     ) {
       willNotify(hck_frame())
-      original.notify(queue: queue, work: work)
+      notify(work, on: queue)
+    }
+
+    private func notify(_ item: DispatchWorkItem, on queue: Dispatch.DispatchQueue) {
+      guard RaceOrder.isOn else { return original.notify(queue: queue, work: item) }
+      let isBarrier = RaceBlock.isBarrier(item)
+      var block = RaceBlock(on: RaceBlock.object(queue), isBarrier: isBarrier)
+      block.after = orderKey
+      original.notify(
+        flags: isBarrier ? .barrier : [], queue: queue, execute: block.performing(item))
+    }
+
+    private func ordered(
+      _ work: @escaping @convention(block) () -> Void, on queue: Dispatch.DispatchQueue,
+      _ flags: DispatchWorkItemFlags
+    ) -> @convention(block) () -> Void {
+      guard RaceOrder.isOn else { return work }
+      var block = RaceBlock(on: RaceBlock.object(queue), isBarrier: flags.contains(.barrier))
+      block.after = orderKey
+      return block.wrapping(once: work)
     }
 
     private func willNotify(_ frame: UnsafeRawPointer) {

@@ -28,7 +28,11 @@ public final class InstrumentedLazy<Value>: @unchecked Sendable {
   /// The value, which is made now unless it was made before.
   public var value: Value {
     @inline(never) get {
-      if !once.isDone { once.run({ memory.initialize(to: make()) }, hck_frame()) }
+      if once.isDone {
+        once.comeAfter()
+      } else {
+        once.run({ memory.initialize(to: make()) }, hck_frame())
+      }
       return memory.pointee
     }
   }

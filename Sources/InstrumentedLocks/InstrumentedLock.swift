@@ -56,11 +56,7 @@
     /// Takes the lock if it is free; equals `NSLock.try()`.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) open func `try`() -> Bool {
-      let frame = hck_frame()
-      guard let slot = currentSlot() else { return InProcess.tryLock(core.mutex, frame) == 0 }
-      guard pthread_mutex_trylock(core.mutex) == 0 else { return false }
-      acquired(slot, core.word, frame)
-      return true
+      RecordedMutex(pointer: core.mutex).tryLock(hck_frame())
     }
 
     /// Takes the lock, or gives up at `limit`; equals `NSLock.lock(before:)`, down to its trap at
@@ -68,21 +64,10 @@
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) open func lock(before limit: Date) -> Bool {
       let frame = hck_frame()
-      guard let slot = currentSlot() else {
-        if InProcess.tryLock(core.mutex, frame) == 0 { return true }
-        guard var time = LockCore.time(until: limit) else { return false }
-        return InProcess.timedLock(core.mutex, &time, frame) == 0
-      }
-      if pthread_mutex_trylock(core.mutex) != 0 {
-        guard var time = LockCore.time(until: limit) else { return false }
-        slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
-        let before = beginWait(slot, core.word | timedBit)
-        let result = pthread_mutex_timedlock(core.mutex, &time)
-        endWait(slot, before)
-        guard result == 0 else { return false }
-      }
-      acquired(slot, core.word, frame)
-      return true
+      let mutex = RecordedMutex(pointer: core.mutex)
+      if mutex.tryLock(frame) { return true }
+      guard var time = LockCore.time(until: limit) else { return false }
+      return mutex.lock(until: &time, frame)
     }
 
     /// Gives the lock back; equals `NSLock.unlock()`, also where another thread took it.

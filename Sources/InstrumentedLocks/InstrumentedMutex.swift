@@ -31,7 +31,10 @@
       value = _Cell(initialValue)
     }
 
-    deinit { mark.end(handle._address) }
+    deinit {
+      mark.end(handle._address)
+      RaceOrder.ends(UInt64(UInt(bitPattern: handle._address)))
+    }
 
     /// Runs `body` with the mutex held; equals `Mutex.withLock(_:)`.
     @_transparent
@@ -40,6 +43,7 @@
     ) throws(E) -> sending Result {
       let isRecorded = _takeAtOnce() ? false : _wait()
       mark.taken.store(hck_here(), ordering: .relaxed)
+      if hck_is_racing() != 0 { _tellTaken() }
       defer { _giveBack(isRecorded) }
       return try body(&value._address.pointee)
     }
@@ -51,7 +55,8 @@
     ) throws(E) -> sending Result? {
       guard handle._address.pointee.unsafeTryLock() else { return nil }
       mark.taken.store(hck_here(), ordering: .relaxed)
-      defer { handle._address.pointee.unsafeUnlock() }
+      if hck_is_racing() != 0 { _tellTaken() }
+      defer { _giveBack(false) }
       return try body(&value._address.pointee)
     }
   }
@@ -74,6 +79,7 @@
     @usableFromInline @_transparent
     borrowing func _giveBack(_ isRecorded: Bool) {
       if isRecorded { _forget() }
+      if hck_is_racing() != 0 { _tellGiven() }
       handle._address.pointee.unsafeUnlock()
     }
 
@@ -104,6 +110,12 @@
     }
 
     @usableFromInline @inline(never)
+    borrowing func _tellTaken() { RaceOrder.tookNow(resourceWord(_word, HCK_FUTEX_LOCK)) }
+
+    @usableFromInline @inline(never)
+    borrowing func _tellGiven() { RaceOrder.givesNow(resourceWord(_word, HCK_FUTEX_LOCK)) }
+
+    @usableFromInline @inline(never)
     borrowing func _forget() {
       if let slot = hck_slot_of_thread() { released(slot, resourceWord(_word, HCK_FUTEX_LOCK)) }
     }
@@ -115,6 +127,7 @@
     public borrowing func _unsafeLock() {
       if !_takeAtOnce() { _waitApart() }
       mark.taken.store(hck_here(), ordering: .relaxed)
+      if hck_is_racing() != 0 { _tellTaken() }
     }
 
     /// Takes the mutex if it is free; equals `Mutex._unsafeTryLock()`.
@@ -122,6 +135,7 @@
     public borrowing func _unsafeTryLock() -> Bool {
       guard handle._address.pointee.unsafeTryLock() else { return false }
       mark.taken.store(hck_here(), ordering: .relaxed)
+      if hck_is_racing() != 0 { _tellTaken() }
       return true
     }
 
@@ -134,6 +148,7 @@
         if mark.takeHoldRecorded() { released(slot, resourceWord(_word, HCK_FUTEX_LOCK)) }
         if owner != slot.pointee.tid { _unlocksOthers(owner, hck_frame()) }
       }
+      if hck_is_racing() != 0 { _tellGiven() }
       handle._address.pointee.unsafeUnlock()
     }
 
@@ -141,11 +156,13 @@
     borrowing func _lock(from frame: UnsafeRawPointer) {
       if !_takeAtOnce() { mark.setHoldRecorded(_wait(frame)) }
       mark.taken.store(frame.load(fromByteOffset: 8, as: UInt64.self), ordering: .relaxed)
+      if hck_is_racing() != 0 { _tellTaken() }
     }
 
     borrowing func _tryLock(from frame: UnsafeRawPointer) -> Bool {
       guard handle._address.pointee.unsafeTryLock() else { return false }
       mark.taken.store(frame.load(fromByteOffset: 8, as: UInt64.self), ordering: .relaxed)
+      if hck_is_racing() != 0 { _tellTaken() }
       return true
     }
 

@@ -43,6 +43,7 @@
 
     deinit {
       if isNamed { InProcess.name(UInt64(UInt(bitPattern: memory)), nil) }
+      RaceOrder.ends(orderKey)
       memory.pointee.created.mark = 0
       memory.deinitialize(count: 1)
       memory.deallocate()
@@ -57,16 +58,26 @@
 
     /// Runs `body` unless one has run, and waits for one that runs; equals `dispatch_once`.
     @inline(never) public func callAsFunction(_ body: () -> Void) {
-      if !isDone { run(body, hck_frame()) }
+      if isDone { comeAfter() } else { run(body, hck_frame()) }
     }
 
     /// Runs `body` unless one has run, and waits for one that runs; equals `dispatch_once`.
     @inline(never) public func run(_ body: () -> Void) {
-      if !isDone { run(body, hck_frame()) }
+      if isDone { comeAfter() } else { run(body, hck_frame()) }
     }
 
+    private var orderKey: UInt64 { UInt64(UInt(bitPattern: memory)) }
+
+    /// The block's end comes before what the thread does next.
+    func comeAfter() { RaceOrder.acquire(orderKey) }
+
     @inline(never) func run(_ body: () -> Void, _ frame: UnsafeRawPointer) {
-      withoutActuallyEscaping(body) { body in
+      func told() {
+        body()
+        RaceOrder.release(orderKey)
+      }
+      defer { comeAfter() }
+      withoutActuallyEscaping(told) { body in
         guard let slot = currentSlot() else {
           var body = body
           withUnsafeMutablePointer(to: &body) { body in

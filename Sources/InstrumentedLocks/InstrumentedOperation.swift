@@ -47,6 +47,17 @@
     deinit {
       created.mark = 0
       if isNamed { InProcess.name(word & HCK_ADDRESS_MASK, nil) }
+      RaceOrder.ends(RaceOrder.key(self))
+      RaceOrder.ends(RaceOrder.endKey(self))
+    }
+
+    /// Whether `main()` says when it is done, to `RaceOrder`.
+    var tellsItsEnd: Bool { false }
+
+    /// Runs once the operation is finished; equals `Operation.completionBlock`.
+    open override var completionBlock: (@Sendable () -> Void)? {
+      get { super.completionBlock }
+      set { super.completionBlock = RaceOrder.isOn ? newValue.map(afterwards) : newValue }
     }
 
     /// What reports call the operation; equals `Operation.name`. 55 bytes of it are kept.
@@ -61,9 +72,9 @@
     /// Runs the operation on the calling thread; equals `Operation.start()`.
     @inline(never) open override func start() {
       let frame = hck_frame()
-      guard let slot = currentSlot() else { return super.start() }
+      guard let slot = currentSlot() else { return runInOrder { super.start() } }
       acquired(slot, word, frame)
-      super.start()
+      runInOrder { super.start() }
       released(slot, word)
     }
 
@@ -71,6 +82,7 @@
     @available(*, noasync, message: "Use completionBlock or a dependent Operation instead")
     @inline(never) open override func waitUntilFinished() {
       let frame = hck_frame()
+      defer { Self.comeAfter(self) }
       guard let slot = currentSlot() else { return super.waitUntilFinished() }
       if isInCircle.load(ordering: .relaxed) { checkCircle(frame) }
       let before = beginWait(slot, word, in: frame)

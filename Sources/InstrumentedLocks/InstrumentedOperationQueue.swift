@@ -62,6 +62,7 @@
     /// Adds an operation; equals `OperationQueue.addOperation(_:)`.
     @inline(never) open override func addOperation(_ operation: Foundation.Operation) {
       let frame = hck_frame()
+      RaceOrder.release(RaceOrder.key(operation))
       super.addOperation(operation)
       queued([operation], frame)
     }
@@ -80,10 +81,12 @@
       _ operations: [Foundation.Operation], waitUntilFinished wait: Bool
     ) {
       let frame = hck_frame()
+      for operation in operations { RaceOrder.release(RaceOrder.key(operation)) }
       super.addOperations(operations, waitUntilFinished: false)
       queued(operations, frame)
       guard wait else { return }
       waiting(frame) { for operation in operations { operation.waitUntilFinished() } }
+      RaceOrder.acquireAll()
     }
 
     /// Waits until the queue is empty; equals `OperationQueue.waitUntilAllOperationsAreFinished()`.
@@ -91,6 +94,21 @@
     @inline(never) open override func waitUntilAllOperationsAreFinished() {
       let frame = hck_frame()
       waiting(frame) { super.waitUntilAllOperationsAreFinished() }
+      RaceOrder.acquireAll()
+    }
+
+    /// Adds a block that runs when all operations before it have finished, and before all after it;
+    /// equals `OperationQueue.addBarrierBlock(_:)`.
+    open override func addBarrierBlock(_ barrier: @escaping @Sendable () -> Void) {
+      super.addBarrierBlock(Self.ordered(barrier))
+    }
+
+    /// A block that comes after all that was done so far, and before all that is done later.
+    static func ordered(_ block: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+      guard RaceOrder.isOn else { return block }
+      var told = RaceBlock(on: nil)
+      (told.beginsUnseen, told.endsUnseen) = (true, true)
+      return { [told] in told.run(block) }
     }
 
     private func queued(_ operations: [Foundation.Operation], _ frame: UnsafeRawPointer) {

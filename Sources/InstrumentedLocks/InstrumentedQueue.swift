@@ -133,6 +133,15 @@
     public class func concurrentPerform(
       iterations: Int, execute work: @Sendable (Int) -> Void
     ) {
+      if RaceOrder.isOn {
+        let back = Handoff()
+        var block = RaceBlock(on: nil)
+        block.before = RaceOrder.key(back)
+        Dispatch.DispatchQueue.concurrentPerform(iterations: iterations) { [block] index in
+          block.run { work(index) }
+        }
+        return RaceOrder.acquire(RaceOrder.key(back))
+      }
       Dispatch.DispatchQueue.concurrentPerform(iterations: iterations, execute: work)
     }
 

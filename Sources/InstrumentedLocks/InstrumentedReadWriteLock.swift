@@ -1,5 +1,7 @@
 #if Detection
   internal import CHangcheck
+  // Through which pthread's types come once any file of the module has it.
+  internal import CoreFoundation
   public import Foundation
   internal import Recorder
 
@@ -44,6 +46,7 @@
         raise(HCK_ALARM_DESTROY_HELD, word, other: UInt64(writer), hck_frame())
       }
       if name != nil { InProcess.name(UInt64(UInt(bitPattern: lock)), nil) }
+      RaceOrder.ends(UInt64(UInt(bitPattern: lock)))
       pthread_rwlock_destroy(lock)
       memory.pointee.created.mark = 0
       memory.deinitialize(count: 1)
@@ -72,6 +75,7 @@
       guard let slot = hck_slot_of_thread(), pthread_rwlock_tryrdlock(lock) == 0 else {
         return waitToRead(frame)
       }
+      RaceOrder.took(word | sharedBit)
       return acquired(slot, word | sharedBit, frame)
     }
 
@@ -83,6 +87,7 @@
       guard let slot = hck_slot_of_thread(), pthread_rwlock_trywrlock(lock) == 0 else {
         return waitToWrite(frame)
       }
+      RaceOrder.took(word)
       return acquired(slot, word, frame)
     }
 
@@ -91,6 +96,7 @@
     @inline(never) public func tryReadLock() -> Bool {
       guard pthread_rwlock_tryrdlock(lock) == 0 else { return false }
       if let slot = currentSlot() { acquired(slot, word | sharedBit, hck_frame()) }
+      RaceOrder.took(word | sharedBit)
       return true
     }
 
@@ -99,6 +105,7 @@
     @inline(never) public func tryWriteLock() -> Bool {
       guard pthread_rwlock_trywrlock(lock) == 0 else { return false }
       if let slot = currentSlot() { acquired(slot, word, hck_frame()) }
+      RaceOrder.took(word)
       return true
     }
 
@@ -119,6 +126,7 @@
     /// Gives the lock back, however it was taken; equals `pthread_rwlock_unlock`.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @discardableResult @inline(never) public func unlock() -> Int32 {
+      RaceOrder.gives(word)
       if let slot = hck_slot_of_thread(), releasedNewest(slot, word) {
         return pthread_rwlock_unlock(lock)
       }
@@ -142,13 +150,18 @@
       _ flags: UInt64, _ frame: UnsafeRawPointer,
       _ call: (UnsafeMutablePointer<pthread_rwlock_t>) -> Int32
     ) -> Int32 {
-      guard let slot = currentSlot() else { return call(lock) }
+      guard let slot = currentSlot() else {
+        let result = call(lock)
+        if result == 0 { RaceOrder.took(word | flags) }
+        return result
+      }
       slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
       let before = beginWait(slot, word | flags)
       let result = call(lock)
       endWait(slot, before)
       if result == 0 {
         acquired(slot, word | flags & sharedBit, frame)
+        RaceOrder.took(word | flags)
       } else if result == EDEADLK {
         raise(HCK_ALARM_WRITE_TWICE, word, other: UInt64(slot.pointee.tid), frame)
       }

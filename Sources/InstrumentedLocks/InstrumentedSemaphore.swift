@@ -48,6 +48,7 @@
 
     deinit {
       if isNamed { InProcess.name(UInt64(UInt(bitPattern: object)), nil) }
+      RaceOrder.ends(word & HCK_ADDRESS_MASK)
       defer { created.end(UnsafeMutableRawPointer(mutating: object)) }
       // Another reference to the one below may still be signalled.
       guard hck_arena_get() != nil, isKnownUniquelyReferenced(&raw) else { return }
@@ -80,6 +81,7 @@
         tally(slot, word, HCK_GIVE, frame)
         if hck_semaphore_is_full(object) != 0 { raise(HCK_ALARM_SEMAPHORE_HIGH, word, frame) }
       }
+      RaceOrder.release(word & HCK_ADDRESS_MASK)
       return dispatchSignal(object)
     }
 
@@ -87,6 +89,7 @@
 
     /// 0 or another number where the time has come.
     @inline(__always) private func wait(until time: UInt64, _ frame: UnsafeRawPointer) -> Int {
+      defer { RaceOrder.acquire(word & HCK_ADDRESS_MASK) }
       guard let slot = currentSlot() else { return dispatchWait(object, time) }
       slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
       // DISPATCH_TIME_FOREVER.

@@ -12,23 +12,27 @@
     }
 
     override func addOperation(_ operation: Foundation.Operation) {
+      RaceOrder.release(RaceOrder.key(operation))
       original.addOperation(operation)
     }
     override func addOperation(_ block: @escaping @Sendable () -> Void) {
-      original.addOperation(block)
+      original.addOperation(Self.ordered(block))
     }
     @available(*, noasync, message: "Use addBarrierBlock or a dependent Operation instead")
     override func addOperations(_ operations: [Foundation.Operation], waitUntilFinished wait: Bool)
     {
+      for operation in operations { RaceOrder.release(RaceOrder.key(operation)) }
       original.addOperations(operations, waitUntilFinished: wait)
+      if wait { RaceOrder.acquireAll() }
     }
     override func addBarrierBlock(_ barrier: @escaping @Sendable () -> Void) {
-      original.addBarrierBlock(barrier)
+      original.addBarrierBlock(Self.ordered(barrier))
     }
     override func cancelAllOperations() { original.cancelAllOperations() }
     @available(*, noasync, message: "Use completionBlock or a dependent Operation instead")
     override func waitUntilAllOperationsAreFinished() {
       original.waitUntilAllOperationsAreFinished()
+      RaceOrder.acquireAll()
     }
 
     override var name: String? {

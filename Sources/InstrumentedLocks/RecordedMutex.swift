@@ -19,42 +19,60 @@
       beginWait(slot, word)
       let result = pthread_mutex_lock(pointer)
       endWait(slot, 0)
-      if result == 0 { acquired(slot, word, frame) }
+      if result == 0 {
+        acquired(slot, word, frame)
+        RaceOrder.took(word)
+      }
     }
 
     /// The first lock of a thread, or one in a block of a queue's `sync` or in a signal's handler
     /// that interrupted a wait. Apart, for what is kept across a call costs a store each time.
     @inline(never) private func lockUnusually(_ frame: UnsafeRawPointer) {
       guard let slot = currentSlot() else {
-        _ = InProcess.lock(pointer, frame)
+        if InProcess.lock(pointer, frame) == 0 { RaceOrder.took(word) }
         return
       }
       slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
       let before = beginWait(slot, word)
       let result = pthread_mutex_lock(pointer)
       endWait(slot, before)
-      if result == 0 { acquired(slot, word, frame) }
+      if result == 0 {
+        acquired(slot, word, frame)
+        RaceOrder.took(word)
+      }
     }
 
     @inline(__always) func tryLock(_ frame: UnsafeRawPointer) -> Bool {
-      guard let slot = currentSlot() else { return InProcess.tryLock(pointer, frame) == 0 }
+      guard let slot = currentSlot() else {
+        return tookUnrecorded(InProcess.tryLock(pointer, frame))
+      }
       guard pthread_mutex_trylock(pointer) == 0 else { return false }
       acquired(slot, word, frame)
+      RaceOrder.took(word)
       return true
     }
 
     @inline(__always) func lock(until time: inout timespec, _ frame: UnsafeRawPointer) -> Bool {
-      guard let slot = currentSlot() else { return InProcess.timedLock(pointer, &time, frame) == 0 }
+      guard let slot = currentSlot() else {
+        return tookUnrecorded(InProcess.timedLock(pointer, &time, frame))
+      }
       slot.pointee.wait_frame = UInt64(UInt(bitPattern: frame))
       let before = beginWait(slot, word | timedBit)
       let result = pthread_mutex_timedlock(pointer, &time)
       endWait(slot, before)
       guard result == 0 else { return false }
       acquired(slot, word, frame)
+      RaceOrder.took(word)
       return true
     }
 
+    private func tookUnrecorded(_ result: Int32) -> Bool {
+      if result == 0 { RaceOrder.took(word) }
+      return result == 0
+    }
+
     @inline(__always) func unlock(isOwned: Bool = false, _ frame: UnsafeRawPointer) {
+      RaceOrder.gives(word)
       if let slot = hck_slot_of_thread(), releasedNewest(slot, word) {
         pthread_mutex_unlock(pointer)
       } else {
@@ -73,6 +91,7 @@
     func end(_ frame: UnsafeRawPointer) {
       if let slot = hck_slot_of_thread() { while released(slot, word) {} }
       if Misuse.state(pointer).isLocked { Misuse.endsHeld(pointer, frame) }
+      RaceOrder.ends(word & HCK_ADDRESS_MASK)
       pthread_mutex_destroy(pointer)
     }
   }

@@ -12,8 +12,9 @@ struct AlarmReport {
   let memory: ProcessMemory
   let stacks: [KernelThreadID: CapturedThread]
   private(set) var threads: [Thread]
-  private(set) var resources: [Resource]
+  var resources: [Resource]
   private(set) var misuses: [Misuse] = []
+  var races: [DataRace] = []
   /// Circles that a thread was about to close, with whether it traps rather than hangs.
   private(set) var deadlocks: [(deadlock: Deadlock, traps: Bool)] = []
   private var added: [ResourceKey: ResourceID] = [:]
@@ -49,6 +50,7 @@ struct AlarmReport {
     case HCK_ALARM_ONCE_REENTERED.rawValue, HCK_ALARM_OPERATION_CYCLE.rawValue:
       addLoop(alarm, thread, site, traps: false)
     case HCK_ALARM_FUTEX_DEADLOCK.rawValue: addCircle(alarm, thread, site)
+    case HCK_ALARM_DATA_RACE.rawValue, HCK_ALARM_STALE_WRITE.rawValue: addRace(alarm, thread)
     default: addMisuse(alarm, thread, site)
     }
   }
@@ -241,7 +243,7 @@ struct AlarmReport {
   }
 
   /// The thread of an id that the process wrote; one that has ended is added.
-  private mutating func thread(_ inner: KernelThreadID, name: String? = nil) -> ThreadID {
+  mutating func thread(_ inner: KernelThreadID, name: String? = nil) -> ThreadID {
     let tid = outer.isEmpty ? inner : outer[inner] ?? KernelThreadID(-inner.rawValue)
     if let known = look.threads.first(where: { $0.tid == tid && $0.isAlive })
       ?? look.threads.first(where: { $0.tid == tid }),
@@ -270,7 +272,7 @@ struct AlarmReport {
     return "\(own), which leads to \(below),"
   }
 
-  private mutating func resource(_ key: ResourceKey) -> ResourceID {
+  mutating func resource(_ key: ResourceKey) -> ResourceID {
     let seen = look.resources.firstIndex(of: key).map { ResourceID($0 + 1) }
     let id = seen ?? added[key] ?? ResourceID(look.resources.count + added.count + 1)
     if seen == nil { added[key] = id }
@@ -284,7 +286,7 @@ struct AlarmReport {
     return id
   }
 
-  private func stack(_ site: RecordedSite?, of id: ThreadID?) -> [Frame] {
+  func stack(_ site: RecordedSite?, of id: ThreadID?) -> [Frame] {
     guard let site else { return [] }
     let tid = look.threads.first { $0.id == id }?.tid
     let captured = tid.flatMap { stacks[$0] }

@@ -28,6 +28,8 @@ struct RecordedOrders {
     var component: Int
     var start: UInt32
     var epoch: UInt32
+    /// When it was met, on the arena's clock in milliseconds.
+    var time: UInt32
     var clock: [UInt32]
   }
   var locks: [Lock] = []
@@ -138,7 +140,8 @@ extension Arena {
     return RecordedOrders.Occurrence(
       node: node, context: value.context & ~(1 << 63), isBlock: value.context >> 63 != 0,
       tid: KernelThreadID(Int32(truncatingIfNeeded: value.tid)), name: name,
-      component: Int(value.component), start: value.start, epoch: value.epoch, clock: clock)
+      component: Int(value.component), start: value.start, epoch: value.epoch, time: value.clock,
+      clock: clock)
   }
 
   private func label(_ lock: hck_order_lock?, _ generation: UInt32) -> String {

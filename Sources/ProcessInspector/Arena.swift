@@ -107,8 +107,9 @@ final class Arena {
     return Set(all.filter { $0 != 0 })
   }
   var jobEntries: DispatchMemory.JobEntries? {
-    let (run, apply) = (base.pointee.job_entry, base.pointee.apply_entry)
-    return run == 0 ? nil : .init(run: run, apply: apply)
+    let arena = base.pointee
+    return arena.job_entry == 0
+      ? nil : .init(run: arena.job_entry, apply: arena.apply_entry, item: arena.item_entry)
   }
   var unrecorded: UInt64 { hck_load64(&base.pointee.unrecorded) }
   /// A thread has given back what another one took.
@@ -117,6 +118,9 @@ final class Arena {
 
   /// Moves the clock that the process stamps its holds with.
   func setClock(milliseconds: UInt32) { hck_store32(&base.pointee.clock, milliseconds) }
+
+  /// Tells a program that ends at once that it may.
+  func setSeen() { hck_store32(&base.pointee.seen, 1) }
 
   func pointer(_ index: UInt32) -> UnsafeMutablePointer<hck_slot> {
     UnsafeMutableRawPointer(base)
@@ -167,7 +171,12 @@ final class Arena {
         .assumingMemoryBound(to: hck_entry.self)
       for i in 0..<Int(count) {
         let word = hck_load64(&entries[i].resource)
-        if word == 0 || word & (1 << 62) != 0 { continue }
+        // A semaphore has no owner, though its permit may be on record.
+        if word == 0 || word & (1 << 62) != 0
+          || key(word).kind == HCK_SEMAPHORE.rawValue
+        {
+          continue
+        }
         holds.append(
           RecordedHold(
             key: key(word), isShared: word & (1 << 60) != 0, since: entries[i].since,

@@ -140,7 +140,7 @@ extension DispatchMemory {
     var block = context
     if flags & 0x20 != 0 || isWorkItem(block) {
       // What `DispatchWorkItem` makes holds the program's block.
-      guard let inner = memory.word(block &+ 0x48) else { return (0, nil) }
+      guard let inner = self.block(inItem: block) else { return (0, nil) }
       block = inner
     }
     guard let literal = RemoteBytes(memory, block, 0x30), isCode(literal.word(0x10)) else {

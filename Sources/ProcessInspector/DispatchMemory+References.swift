@@ -8,7 +8,7 @@ extension DispatchMemory {
     var found: Set<UInt64> = []
     if objects.isEmpty { return found }
     var start = block
-    if isWorkItem(block), let inner = memory.word(block &+ 0x48) { start = inner }
+    if isWorkItem(block), let inner = self.block(inItem: block) { start = inner }
     guard let words = words(ofBlock: start) else { return found }
     search(words, to: objects, deepest: 4, &found)
     return found

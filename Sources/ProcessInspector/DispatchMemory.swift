@@ -37,6 +37,15 @@ final class DispatchMemory {
   struct JobEntries {
     var run: UInt64
     var apply: UInt64
+    var item: UInt64
+  }
+
+  /// The program's block in a work item.
+  func block(inItem item: UInt64) -> UInt64? {
+    guard let inner = memory.word(item &+ 0x48) else { return nil }
+    // The agent's own stands around it: see `hck_item_block`.
+    guard let jobEntries, memory.word(inner &+ 0x10) == jobEntries.item else { return inner }
+    return memory.word(inner &+ 0x20)
   }
 
   /// An item of a queue as the program submitted it.

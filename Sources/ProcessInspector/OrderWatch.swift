@@ -18,6 +18,8 @@ final class OrderWatch {
     var steps: [Step]
     var isOfOneThread: Bool
     var identity: [UInt32] { steps.flatMap { [$0.holds.site, $0.wants.site] } }
+    /// The addresses of its locks.
+    var locks: Set<UInt64> { Set(steps.map(\.holdsLock.key.address)) }
   }
 
   private let arena: Arena
@@ -25,10 +27,20 @@ final class OrderWatch {
   private var analysedAt: UInt64 = 0
   private var cost: UInt64 = 0
   private var told: Set<[UInt32]> = []
-  /// False once a search was cut short.
-  private(set) var isComplete = true
+  private var isComplete = true
+  private var untold = 0
+  /// Many locks nested in every way make thousands of cycles: what is mended for some is for all.
+  static let mostTold = 32
+
+  /// What was not looked for, or is not told, one sentence each.
+  var limits: [String] {
+    (isComplete ? [] : ["lock orders: not every cycle was looked for, there are too many orders"])
+      + (untold == 0 ? [] : ["\(untold) more cycles of lock orders, of the same locks mostly"])
+  }
 
   static let interval: UInt64 = 500_000_000
+  /// Milliseconds that an order stands before it is told: what deadlocks by then is no prediction.
+  static let patience: UInt32 = 1500
 
   init(arena: Arena) { self.arena = arena }
 
@@ -44,15 +56,24 @@ final class OrderWatch {
       analysedAt = now
       cost = hck_monotonic_ns() &- begun
     }
-    return cycles(of: arena.recordedOrders())
+    let cycles = cycles(of: arena.recordedOrders()).filter { !told.contains($0.identity) }
+    let ripe = cycles.filter { cycle in
+      isLast
+        || cycle.steps.allSatisfy { arena.clock &- $0.occurrence.time >= Self.patience }
+    }
+    if ripe.count < cycles.count { analysed = 0 }
+    for cycle in ripe { told.insert(cycle.identity) }
+    let room = max(0, Self.mostTold - (told.count - ripe.count))
+    untold += max(0, ripe.count - room)
+    return Array(ripe.prefix(room))
   }
 
   private func cycles(of recorded: RecordedOrders) -> [Cycle] {
     let orders = recorded.sorted()
     let analysis = LockOrderAnalysis(orders.record)
     isComplete = isComplete && analysis.isComplete
-    return analysis.potentialDeadlocks.compactMap { found in
-      let cycle = Cycle(
+    return analysis.potentialDeadlocks.map { found in
+      Cycle(
         steps: found.steps.map { step in
           let occurrence = orders.occurrences[step.occurrence]
           let wants = orders.nodes[orders.record.occurrences[step.occurrence].node]
@@ -62,7 +83,6 @@ final class OrderWatch {
             wants: wants, wantsLock: orders.locks[wants.lock],
             queue: queue(under: step.held, orders))
         }, isOfOneThread: found.isOfOneThread)
-      return told.insert(cycle.identity).inserted ? cycle : nil
     }
   }
 

@@ -81,9 +81,12 @@ package final class OwnProcess {
       history: assembler.history(resources, look))
     let misuses = MisuseFinding(
       threads: report.threads, resources: report.resources, process: report.process)
+    let races = DataRaceFinding(
+      threads: report.threads, resources: report.resources, process: report.process)
     let deadlocks = confirmed.map(\.deadlock) + alarms.deadlocks.map(\.deadlock)
     report.findings =
       deadlocks.map { maker.finding(for: $0) } + alarms.misuses.map { misuses.finding(for: $0) }
+      + alarms.races.map { races.finding(for: $0) }
     for deadlock in deadlocks { noteTold(deadlock, look) }
     report.findings += longWaits(in: long, look, report, assembler)
     guard !report.findings.isEmpty else { return nil }

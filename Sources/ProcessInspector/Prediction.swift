@@ -4,12 +4,26 @@ internal import WaitForGraph
 
 /// A deadlock that lock orders predict: how to make it happen, and how to know it when it does.
 package struct Prediction: Sendable {
-  /// Index in the report's findings.
-  package var finding: Int
+  package var fingerprint: String
+  package var message: String
   /// Each different step once: what closes a cycle is what the threads hold and ask for.
   package var steps: [SteeringPlan.Step]
   /// Where each thread of the cycle asks.
   package var asks: [[Frame]]
+  package init(
+    fingerprint: String, message: String, steps: [SteeringPlan.Step], asks: [[Frame]]
+  ) {
+    self.fingerprint = fingerprint
+    self.message = message
+    self.steps = steps
+    self.asks = asks
+  }
+
+  /// Whether that is the finding that tells of it. Two findings may have one fingerprint.
+  package func isTold(by finding: Finding) -> Bool {
+    finding.kind == .potentialDeadlock && finding.fingerprint == fingerprint
+      && finding.message == message
+  }
 
   /// Whether a certain deadlock of that report is this one: each of its sites is where a thread of
   /// the deadlock's cycle waits.
@@ -45,7 +59,7 @@ package struct Prediction: Sendable {
 
 extension OrderPage {
   /// nil where a place in the code is not known, or lies in what is no image.
-  func prediction(of cycle: OrderWatch.Cycle, finding: Int, asks: [[Frame]]) -> Prediction? {
+  func prediction(of cycle: OrderWatch.Cycle, _ finding: Finding, asks: [[Frame]]) -> Prediction? {
     var steps: [SteeringPlan.Step] = []
     for step in cycle.steps {
       guard let asks = callSite(step.wants.site) else { return nil }
@@ -56,7 +70,8 @@ extension OrderPage {
       if !steps.contains(planned) { steps.append(planned) }
     }
     guard steps.count <= SteeringPlan.mostSteps else { return nil }
-    return Prediction(finding: finding, steps: steps, asks: asks)
+    return Prediction(
+      fingerprint: finding.fingerprint, message: finding.message, steps: steps, asks: asks)
   }
 
   private func callSite(_ number: UInt32) -> SteeringPlan.CallSite? {

@@ -294,7 +294,10 @@ struct ReportAssembler {
     guard let label = memory.word(queue &+ UInt64(DispatchLayout.label)), label != 0 else {
       return nil
     }
-    return memory.text(label)
+    // The queue may be gone, and its memory another object's.
+    return memory.text(label).flatMap { text in
+      text.unicodeScalars.contains { $0.value < 32 } ? nil : text
+    }
   }
 
   /// What a thread does: as it was stopped, so that it agrees with its stack, else as the kernel

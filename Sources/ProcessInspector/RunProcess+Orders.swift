@@ -4,11 +4,15 @@ internal import WaitForGraph
 
 extension RunProcess {
   /// The findings of lock orders that became known, in the numbers of a picture of their own, and how
-  /// those that several threads took can be made to happen. `first`: the report's index of the first.
+  /// those that several threads took can be made to happen.
   func orderFindings(
-    now: UInt64, isLast: Bool, process watched: WatchedProcess, first: Int
+    now: UInt64, isLast: Bool, process watched: WatchedProcess,
+    without deadlocks: [Set<UInt64>]
   ) -> (findings: [Finding], picture: Picture, predictions: [Prediction])? {
-    let cycles = orders.tick(now: now, isLast: isLast)
+    // What has happened need not be foretold.
+    let cycles = orders.tick(now: now, isLast: isLast).filter { cycle in
+      !deadlocks.contains { cycle.locks.isSubset(of: $0) }
+    }
     guard !cycles.isEmpty else { return nil }
     var page = OrderPage(assembler: assembler(alive: isAlive))
     let steps = cycles.map { page.steps(of: $0) }
@@ -18,11 +22,13 @@ extension RunProcess {
       maker.finding(for: steps, isOfOneThread: cycle.isOfOneThread)
     }
     let predictions = cycles.indices.filter { !cycles[$0].isOfOneThread }.compactMap { index in
-      page.prediction(of: cycles[index], finding: first + index, asks: steps[index].map(\.asks))
+      page.prediction(of: cycles[index], findings[index], asks: steps[index].map(\.asks))
     }
     return (
       findings,
-      Picture(threads: page.threads, resources: page.resources, limits: page.assembler.limits),
+      Picture(
+        threads: page.threads, resources: page.resources,
+        limits: page.assembler.limits + orders.limits),
       predictions
     )
   }

@@ -52,7 +52,11 @@ final class RunProcess {
       // For the case that the process is killed: its libraries are known soon after its start,
       // plugins later.
       let mappings = files.mappings()
-      if !mappings.isEmpty { lastMappings = mappings }
+      // Of a process that has ended they are empty.
+      if !mappings.isEmpty {
+        lastMappings = mappings
+        arena.setSeen()
+      }
       mappedAt = now
       mappingInterval = min(mappingInterval * 2, 30_000_000_000)
     }

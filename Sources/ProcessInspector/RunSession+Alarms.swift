@@ -36,7 +36,10 @@ extension RunSession {
       threads: picture.threads, resources: picture.resources, process: report.process)
     let misuses = MisuseFinding(
       threads: picture.threads, resources: picture.resources, process: report.process)
+    let races = DataRaceFinding(
+      threads: picture.threads, resources: picture.resources, process: report.process)
     return alarms.deadlocks.map { circles.finding(for: $0.deadlock) }
       + alarms.misuses.map { misuses.finding(for: $0) }
+      + alarms.races.map { races.finding(for: $0) }
   }
 }

@@ -341,7 +341,7 @@ package final class RunSession: RunWatch {
   private func addOrders(of process: RunProcess, now: UInt64, isLast: Bool) -> Bool {
     guard setup.predicts,
       let (findings, picture, predicted) = process.orderFindings(
-        now: now, isLast: isLast, process: report.process, first: report.findings.count)
+        now: now, isLast: isLast, process: report.process, without: deadlocked(process))
     else { return false }
     predictions += predicted
     let hadPicture = hasPicture
@@ -349,6 +349,17 @@ package final class RunSession: RunWatch {
     add(findings, picture, of: process)
     hasPicture = hadPicture
     return true
+  }
+
+  /// The addresses of what is in each deadlock that was told of a process.
+  private func deadlocked(_ process: RunProcess) -> [Set<UInt64>] {
+    let pid = process.isRoot ? nil : process.pid.rawValue
+    return report.findings.filter { $0.kind == .deadlock }.map { finding in
+      guard report.threads.contains(where: { finding.threads.contains($0.id) && $0.pid == pid })
+      else { return [] }
+      return Set(
+        report.resources.filter { finding.resources.contains($0.id) }.map(\.address.rawValue))
+    }
   }
 
   private func addLimit(_ text: String) {

@@ -110,8 +110,7 @@ private func standStill(
 
 /// A record of the arena's, being written from here on. One whose thread has given up is free once
 /// it is told.
-private func freeAlarm(_ arena: UnsafeMutablePointer<hck_arena>) -> UnsafeMutablePointer<hck_alarm>?
-{
+func freeAlarm(_ arena: UnsafeMutablePointer<hck_arena>) -> UnsafeMutablePointer<hck_alarm>? {
   let alarms = hck_alarms(arena)
   var index = 0
   while index < Int(HCK_ALARMS) {
@@ -160,7 +159,7 @@ private func alarmKey(
 
 /// Notes that it is being alarmed about; false when it was before, and when there is no room to
 /// note it.
-private func isNews(_ key: UInt64, in arena: UnsafeMutablePointer<hck_arena>) -> Bool {
+func isNews(_ key: UInt64, in arena: UnsafeMutablePointer<hck_arena>) -> Bool {
   let count = MemoryLayout.size(ofValue: arena.pointee.told) / 8
   let told = hck_told(arena)
   var probe = Int(truncatingIfNeeded: key >> 32) % count

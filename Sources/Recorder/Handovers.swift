@@ -17,6 +17,10 @@ public func handOver(_ slot: Slot, _ word: ResourceWord) {
   }
 }
 
+/// What the thread made so far may be known to others from here on.
+@inlinable @inline(__always)
+public func published(_ slot: Slot) { slot.pointee.segment &+= 1 }
+
 /// What others had handed over there happens before what the thread does from here on.
 @inlinable @inline(__always)
 public func takeOver(_ slot: Slot, _ word: ResourceWord) {
@@ -29,6 +33,11 @@ public func takeOver(_ slot: Slot, _ word: ResourceWord) {
 
 @usableFromInline @inline(never)
 func giveKnowledge(_ slot: Slot, _ word: ResourceWord) {
+  if let arena = hck_arena_get(), arena.pointee.flags & HCK_FLAG_SEMAPHORES != 0,
+    gaveBackPermit(slot, word, arena)
+  {
+    return
+  }
   guard let orders = slot.pointee.orders else { return }
   slot.pointee.given_to = word
   slot.pointee.given = slot.pointee.knows
@@ -51,6 +60,20 @@ func giveKnowledge(_ slot: Slot, _ word: ResourceWord) {
   if growClock(&record.pointee.clock, by: orders, shared, arena) {
     hck_count64(&arena.pointee.handovers)
   }
+}
+
+/// Where semaphores count as locks: one that lets one thread in is given back, perhaps by another
+/// thread than took it, and hands nothing over.
+private func gaveBackPermit(
+  _ slot: Slot, _ word: ResourceWord, _ arena: UnsafeMutablePointer<hck_arena>
+) -> Bool {
+  guard word >> UInt64(HCK_KIND_SHIFT) == UInt64(HCK_SEMAPHORE.rawValue),
+    let semaphore = UnsafeRawPointer(bitPattern: UInt(word & addressMask)),
+    hck_semaphore_first(semaphore) == 1
+  else { return false }
+  if !released(slot, word) { forget(word, in: arena) }
+  slot.pointee.given_to = 0
+  return true
 }
 
 @usableFromInline @inline(never)
@@ -195,6 +218,12 @@ public struct OuterContext {
   var known: UInt32 = 0
   var isBlock: UInt32 = 0
   var hadOrders = false
+}
+
+/// Whether the thread is one of libdispatch's and runs no block that is known, nor holds anything.
+public func isAtItsBase(_ slot: Slot) -> Bool {
+  slot.pointee.order_base == onAnyQueue && slot.pointee.count == 0
+    && slot.pointee.orders?.pointee.is_block ?? 0 == 0
 }
 
 /// The thread begins a block that knows what `clock` says, which it takes over, and nothing of what

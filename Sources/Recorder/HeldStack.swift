@@ -58,7 +58,7 @@ public func acquired(
   slot.pointee.count = index &+ 1
   hck_order()
   let entry = slot.pointee.held + Int(truncatingIfNeeded: index)
-  let isOrder = index != 0 || (slot.pointee.order_base != 0 && hck_is_looked_at(entry, word) == 0)
+  let isOrder = index != 0 || (slot.pointee.order_base != 0 && entry.pointee.looked_at != word)
   hck_whole_site(entry, frame, end)
   hck_order()
   entry.pointee.resource = word

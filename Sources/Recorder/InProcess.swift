@@ -65,6 +65,15 @@
       }
     }
 
+    private typealias RaceFunction =
+      @convention(c) (UInt32, UnsafeMutablePointer<hck_race>) -> Void
+    private static let agentRace = agentFunction("hck_agent_race", as: RaceFunction.self)
+
+    /// Says that two accesses to a checked value race.
+    public static func raise(_ kind: hck_alarm_kind, _ race: UnsafeMutablePointer<hck_race>) {
+      if let agentRace { agentRace(kind.rawValue, race) } else { Recorder.raise(kind, race) }
+    }
+
     /// Locks where the calling thread has no slot: through the agent if there is one, else
     /// unrecorded.
     public static func lock(_ mutex: Mutex, _ frame: UnsafeRawPointer) -> Int32 {

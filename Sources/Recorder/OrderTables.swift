@@ -132,6 +132,10 @@ extension OrderLog {
     var key = hck_mixed(entry.pointee.window.1)
     if entry.pointee.levels > 0 { key = hck_mixed(key &+ entry.pointee.chain.1) }
     if entry.pointee.levels > 1 { key = hck_mixed(key &+ entry.pointee.chain.3) }
+    // A call that goes on: its whole stack is there.
+    let kind = kind(entry.pointee.resource)
+    let goesOn = kind == HCK_QUEUE.rawValue || kind == HCK_ONCE.rawValue
+    if goesOn { key = hck_mixed(key &+ hck_program_return(slot, entry)) }
     let chain = hck_site_chain(shared, key)
     while true {
       let head = hck_load32(chain)
@@ -147,8 +151,8 @@ extension OrderLog {
       let site = siteAt(fresh, shared, arena)
       site.pointee.key = key
       site.pointee.site = entry.pointee
-      // Of an entry below, the frame may have been left since.
-      if entry == slot.pointee.held + Int(truncatingIfNeeded: slot.pointee.count &- 1) {
+      // Of another entry below, the frame may have been left since.
+      if goesOn || entry == slot.pointee.held + Int(truncatingIfNeeded: slot.pointee.count &- 1) {
         hck_order_more(slot, site, entry)
       } else {
         site.pointee.more_words = 0

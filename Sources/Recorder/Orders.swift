@@ -32,14 +32,17 @@ private func nested(
   _ slot: Slot, _ index: UInt64, _ base: UInt64, _ orders: ThreadOrders, _ shared: Orders
 ) {
   let entry = slot.pointee.held + Int(truncatingIfNeeded: index)
-  let key = hck_order_key(shared, keyBelow(slot, index, base, shared), entry)
+  let below = keyBelow(slot, index, base, shared)
+  // One after the other: both at once would need registers that are stored first.
+  hck_order()
+  let key = hck_order_key(shared, below, entry)
   let known = hck_known(orders, key)
   if known.pointee.key == key,
     known.pointee.segment == slot.pointee.segment || known.pointee.segment == HCK_SETTLED
   {
     entry.pointee.order = key
     entry.pointee.node = known.pointee.node
-    if index == 0 { entry.pointee.looked_at = entry.pointee.resource }
+    if index == 0 { lookedAt(entry, slot.pointee.order_base) }
     return
   }
   learn(slot, index, key)
@@ -60,7 +63,13 @@ private func unlearned(_ slot: Slot, _ index: UInt64) {
   let entry = slot.pointee.held + Int(truncatingIfNeeded: index)
   entry.pointee.order = 0
   entry.pointee.node = 0
-  if index == 0 { entry.pointee.looked_at = entry.pointee.resource }
+  if index == 0 { lookedAt(entry, slot.pointee.order_base) }
+}
+
+/// On a thread whose queue is always the same, the outermost lock's order is looked for when it is
+/// another lock than before: the usual one, the same again, costs a comparison.
+@inline(__always) private func lookedAt(_ entry: UnsafeMutablePointer<hck_entry>, _ base: UInt64) {
+  entry.pointee.looked_at = base == onAnyQueue ? 0 : entry.pointee.resource
 }
 
 @inline(__always) private func sharedOrders(_ orders: ThreadOrders) -> Orders? {
@@ -224,6 +233,11 @@ struct OrderLog {
     var site = hck_entry()
     site.length = 0
     return withUnsafeMutablePointer(to: &site) { site in
+      // An actor runs one job at a time, and nobody waits for it under a lock.
+      if slot.pointee.order_base == onAnyQueue, let actor = hck_current_actor() {
+        site.pointee.resource = resourceWord(actor, HCK_MUTEX)
+        return step(0, site, isHeld: true).node
+      }
       site.pointee.resource = resourceWord(queue, HCK_QUEUE)
       if hck_queue_width(queue) != 1, hck_queue_runs_barrier(queue) == 0 {
         site.pointee.resource |= sharedBit
@@ -300,6 +314,13 @@ func currentQueue(_ slot: Slot) -> UnsafeRawPointer? {
 }
 
 @inline(__always) private func baseKey(_ slot: Slot) -> UInt64 {
+  if slot.pointee.order_base == onAnyQueue, let actor = hck_current_actor() {
+    return UInt64(UInt(bitPattern: actor))
+  }
+  return queueKey(slot)
+}
+
+@inline(__always) private func queueKey(_ slot: Slot) -> UInt64 {
   UInt64(UInt(bitPattern: currentQueue(slot)))
 }
 

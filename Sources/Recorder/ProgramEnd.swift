@@ -10,6 +10,16 @@ public func tellEnd(
 ) {
   tellLeftLocked(arena)
   tellWaitedFor(arena, frame)
+  if hck_load64(&arena.pointee.orders) != 0 { letItBeSeen(arena) }
+}
+
+/// A program that is gone cannot be asked where its code lay: one that ends some milliseconds after
+/// its start, with lock orders to tell of, waits until that is known, a quarter of a second at most.
+private func letItBeSeen(_ arena: UnsafeMutablePointer<hck_arena>) {
+  let begun = hck_monotonic_ns()
+  while hck_load32(&arena.pointee.seen) == 0, hck_monotonic_ns() &- begun < 250_000_000 {
+    hck_alarm_sleep(&arena.pointee.seen, 0, 2)
+  }
 }
 
 /// Locks of threads that have ended. Their memory may be gone: the kernel reads it.
@@ -27,7 +37,7 @@ private func tellLeftLocked(_ arena: UnsafeMutablePointer<hck_arena>) {
     var entry = 0
     while entry < Int(truncatingIfNeeded: count) {
       let word = hck_load64(&held[entry].resource)
-      if word & ~UInt64(HCK_ADDRESS_MASK) == UInt64(HCK_MUTEX.rawValue) &<< UInt64(HCK_KIND_SHIFT),
+      if word & ~heldFlags & ~UInt64(HCK_ADDRESS_MASK) == UInt64(HCK_MUTEX.rawValue) &<< UInt64(HCK_KIND_SHIFT),
         isMutexHeld(word & UInt64(HCK_ADDRESS_MASK), by: slot.pointee.tid, in: arena.pointee.pid)
       {
         raise(HCK_ALARM_EXIT_HELD, word, other: UInt64(slot.pointee.tid), site: held + entry)

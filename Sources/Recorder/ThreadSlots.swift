@@ -48,6 +48,8 @@ public func openSlot(
   slot.pointee.tid = hck_gettid()
   slot.pointee.pthread = UInt64(UInt(pthread_self()))
   beginContext(slot, arena)
+  // So that every signal comes by.
+  if arena.pointee.flags & HCK_FLAG_SEMAPHORES != 0 { slot.pointee.knows |= 1 }
   hck_store32(&slot.pointee.state, HCK_SLOT_LIVE.rawValue)
   hck_set_slot_of_thread(slot)
   if hasThreadKey { pthread_setspecific(threadKey, slot) }
@@ -106,6 +108,9 @@ private func prepare(_ slot: Slot, _ arena: UnsafeMutablePointer<hck_arena>) {
   slot.pointee.created.frame = 0
   slot.pointee.order_base = 0
   slot.pointee.inherited = 0
+  slot.pointee.knows = 0
+  slot.pointee.given_to = 0
+  slot.pointee.taken_from = 0
   slot.pointee.born = hck_load32(&arena.pointee.clock)
   hck_store32(&slot.pointee.state, HCK_SLOT_STARTING.rawValue)
 }

@@ -6,6 +6,10 @@ extension LockOrderRecord {
   /// it hands something over (the scalar half of FastTrack's clocks; Flanagan & Freund, PLDI 2009),
   /// so within a context equal epochs count as ordered. Earlier contexts on the same component are
   /// ordered only if `b`'s clock says so. Constant time.
+  ///
+  /// An epoch stands for all that its component did before. Who learns of a component's new owner
+  /// therefore seems to know all of the old one, which hides deadlocks, unless a component is given
+  /// only to contexts whose clocks have the old owner's last epoch.
   public func happensBefore(_ a: Int, _ b: Int) -> Bool {
     let (a, b) = (occurrences[a], occurrences[b])
     if a.component == b.component, a.start == b.start { return a.epoch <= b.epoch }

@@ -4,7 +4,7 @@
 /// A cycle is reported when
 /// 1. each step waits for a lock that the next one holds, in modes that keep each other out;
 /// 2. its steps are of distinct threads and pairwise concurrent;
-/// 3. no two steps hold one lock in modes that keep each other out: such a state cannot exist;
+/// 3. no two steps hold one lock that one of them holds exclusively: such a state cannot exist;
 /// 4. no fewer of its steps make a cycle, and it contains no shorter reported one's pattern
 ///    (`LockOrderPatterns`).
 ///
@@ -12,42 +12,51 @@
 /// no cycle of several threads has the pattern or a part of it. One step alone is a thread that
 /// reads a lock again which keeps readers out behind a writer.
 ///
-/// What it means. A reported cycle of several threads can really happen if, on the way to their
-/// requests and in the order that was recorded, these threads and whoever they waited for passed no
-/// lock after another of them had taken it to keep, and needed no turn of a queue or outcome of a
-/// trylock that the cycle's state rules out, and, where a reader waits for a reader, a writer can
-/// come between at that time. (The recorded run, cut down to what precedes the requests, is then
-/// itself a run that ends in the deadlock; `LockOrderProgramTests` checks that.) Where one of these
-/// fails, locks may order what no hand-over does, and the cycle may be a false alarm.
+/// What it means. If threads do the same whatever the schedule, a cycle of several threads is
+/// certain to happen in some run, unless
+/// - passed: what must precede its requests includes taking a lock that another of the contexts
+///   concerned had taken before, and still holds in the cycle's state. Locks then order what no
+///   hand-over does. (The creator holds a lock over the creation and its request; the thread takes
+///   and releases that lock, and then makes its own.)
+/// - turns: a queue runs what was submitted first first, and so orders the requests;
+/// - attempt: a trylock failed on the way, and would succeed in that run;
+/// - reader: a reader waits for a reader, and no writer can come between at that time.
+///
+/// Where none of these holds the recorded run, cut down to what must precede the requests, is a run
+/// that ends in the deadlock. Where one does, the cycle may be a false alarm.
+/// `LockOrderProgramTests` compares this and the next statement with all runs of small programs.
 ///
 /// What it misses. A deadlock over locks and queues alone, among requests that the run made, is
-/// missed only where a semaphore, a group or the like ordered the requests in this run and need not
-/// in another. Requests that the run did not make (a trylock's body that was not entered, another
-/// branch) are unknown, and so are cycles through a wait for a thread, a group or a semaphore.
+/// missed by a complete search only where the requests were ordered in this run and need not be in
+/// another: by a semaphore, a group or the like, or by a component's new owner (`happensBefore`).
+/// Requests that the run did not make (the body of a trylock that failed, another branch) are
+/// unknown, and so are cycles through a wait for a thread, a group or a semaphore.
 ///
 /// Time and space are linear in the nodes and occurrences while no lock order is cyclic. In a
 /// strongly connected component of orders the shorter cycles are sought first, in all components,
-/// with at most 20 million comparisons for one and 48 million for all (a second or two); then
+/// with at most 20 million comparisons for one and 60 million for all (a second or two); then
 /// `isComplete` is false, and longer cycles, or in huge components even short ones, may be missing.
 /// That is a matter of counting, never of time: the same record gives the same result.
 public struct LockOrderAnalysis: Sendable {
-  private static let workPerComponent = 20_000_000
-  private static let workForSeveralThreads = 40_000_000
-  private static let workForOneThread = 8_000_000
-
   /// Those of several threads first, then the shorter; each rotated to its least pattern.
   public private(set) var potentialDeadlocks: [PotentialDeadlock] = []
   /// No search was given up.
   public private(set) var isComplete = true
   /// Comparisons made, or what takes as long.
-  private(set) var work = 0
+  package private(set) var work = 0
 
   private let record: LockOrderRecord
+  private let workPerComponent: Int
   private let forest: LockOrderForest
   private var patterns = LockOrderPatterns()
 
   public init(_ record: LockOrderRecord) {
+    self.init(record, workPerComponent: 20_000_000)
+  }
+
+  package init(_ record: LockOrderRecord, workPerComponent: Int) {
     self.record = record
+    self.workPerComponent = workPerComponent
     forest = LockOrderForest(record)
     var occurs = Array(repeating: false, count: record.nodes.count)
     for occurrence in record.occurrences { occurs[occurrence.node] = true }
@@ -55,9 +64,9 @@ public struct LockOrderAnalysis: Sendable {
     let components = forest.components(of: steps)
     let places = Places(components, nodeCount: record.nodes.count)
 
-    search(ofSeveralThreads(components, places), work: Self.workForSeveralThreads)
+    search(ofSeveralThreads(components, places), work: 2 * workPerComponent)
     reportRepeatedReads()
-    search(ofOneThread(components, places), work: Self.workForOneThread)
+    search(ofOneThread(components, places), work: workPerComponent)
     potentialDeadlocks = patterns.inOrder()
   }
 
@@ -67,7 +76,7 @@ public struct LockOrderAnalysis: Sendable {
     while !searches.isEmpty {
       for index in searches.indices {
         let before = searches[index].work
-        let limit = min(Self.workPerComponent, before + end - work)
+        let limit = min(workPerComponent, before + end - work)
         if !searches[index].advance(&patterns, limit: limit) { isComplete = false }
         work += searches[index].work - before
       }

@@ -87,8 +87,8 @@ public struct PotentialDeadlock: Sendable, Hashable {
     /// Step i waits for the lock of this occurrence's node, which step i + 1 holds; the last step
     /// waits for what the first one holds.
     public var occurrence: Int
-    /// The ancestor of the occurrence's node whose lock the step before waits for: the outermost one
-    /// that is in its way.
+    /// The ancestor of the occurrence's node whose lock the step before waits for: the outermost
+    /// one that is in its way.
     public var held: Int
     public init(occurrence: Int, held: Int) {
       self.occurrence = occurrence

@@ -41,6 +41,8 @@ public enum ResourceKind: String, Hashable, Sendable, Codable {
   case pool
   /// A word of memory that a thread sleeps on, of which nothing else is known.
   case futex
+  /// A checked value: nobody waits for it or holds it, but threads race on it.
+  case value
 
   /// Whether anybody at all may end a wait for it, not only who holds it.
   public var isOpenByNature: Bool {

@@ -33,6 +33,8 @@ extension Watchdog.Configuration {
     case "color": color = .init(rawValue: value) ?? color
     case "hang-threshold": hangThreshold = Self.duration(value) ?? hangThreshold
     case "wait-threshold": waitThreshold = Self.duration(value) ?? waitThreshold
+    case "suppressions": suppressions = value
+    case "baseline": baseline = value
     case "predict": predictsDeadlocks = value == "on"
     default: break
     }

@@ -15,6 +15,11 @@ extension Watchdog {
     public var waitThreshold = Duration.seconds(10)
     /// Whether lock orders that could deadlock are reported; kept for the version that finds them.
     public var predictsDeadlocks = false
+    /// A file of rules, of the form that `docs/suppressions.md` describes: what they match is not
+    /// told. It is read by `start`; one that cannot be read is named on standard error and left out.
+    public var suppressions: String?
+    /// An earlier report or log: what stands in it is not told again. It is read like the former.
+    public var baseline: String?
 
     /// The defaults: reports on standard error, and the program goes on.
     public init() {}

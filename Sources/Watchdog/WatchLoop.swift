@@ -6,19 +6,30 @@ internal import Synchronization
 
 /// The watchdog's thread, from `start` to `stop`.
 final class WatchLoop: Sendable {
-  private let current: Mutex<Watchdog.Configuration>
+  private struct Current {
+    var configuration: Watchdog.Configuration
+    var screen: FindingScreen
+  }
+  private let current: Mutex<Current>
   private let isStopped = Atomic<Bool>(false)
   /// How much threads had said of themselves before the last whole round began.
   private let heard = Atomic<UInt32>(0)
   private let tid = Atomic<UInt32>(0)
 
   /// What the next report is handed to.
-  var configuration: Watchdog.Configuration {
-    get { current.withLock { $0 } }
-    set { current.withLock { $0 = newValue } }
+  private var configuration: Watchdog.Configuration { current.withLock { $0.configuration } }
+
+  init(_ configuration: Watchdog.Configuration, _ screen: FindingScreen) {
+    current = Mutex(Current(configuration: configuration, screen: screen))
   }
 
-  init(_ configuration: Watchdog.Configuration) { current = Mutex(configuration) }
+  /// From the next report on.
+  func take(_ configuration: Watchdog.Configuration, _ screen: FindingScreen) {
+    current.withLock { $0 = Current(configuration: configuration, screen: screen) }
+  }
+
+  /// A line on each suppression that was of no use.
+  var remarks: [String] { current.withLock { $0.screen.remarks } }
 
   /// 0 or an errno.
   func start() -> Int32 {
@@ -86,8 +97,11 @@ final class WatchLoop: Sendable {
     hck_gate_leave()
   }
 
-  private func tell(_ report: HangReport) {
-    let configuration = configuration
+  private func tell(_ whole: HangReport) {
+    let (report, configuration) = current.withLock {
+      ($0.screen.screened(whole), $0.configuration)
+    }
+    if report.findings.isEmpty { return }
     for handler in configuration.handlers {
       do { try handler.take(report, color: configuration.color) } catch {
         StandardError.say("a report's handler failed: \(error)")

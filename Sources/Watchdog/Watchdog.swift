@@ -1,5 +1,6 @@
 internal import CHangcheck
 internal import Glibc
+internal import HangReport
 internal import ProcessInspector
 internal import Recorder
 internal import Synchronization
@@ -50,12 +51,16 @@ public final class Watchdog: Sendable {
     case .none: hck_keep_windows(0)
     }
     hck_sanitizer_ignore_end()
+    // A file that cannot be read is no reason to watch less.
+    let screen = FindingScreen(
+      suppressions: configuration.suppressions, baseline: configuration.baseline
+    ) { StandardError.say("\($0); it is left out") }
     let error = state.withLock { state -> Int32 in
       if let loop = state.loop, state.pid == getpid() {
-        loop.configuration = configuration
+        loop.take(configuration, screen)
         return 0
       }
-      let loop = WatchLoop(configuration)
+      let loop = WatchLoop(configuration, screen)
       let error = loop.start()
       if error == 0 {
         state = State(loop: loop, pid: getpid())
@@ -72,7 +77,10 @@ public final class Watchdog: Sendable {
   /// Ends the watch. Misuse that has been seen is still told, within seconds; a handler that runs
   /// just now is not waited for otherwise. A later `start` reports what still hangs anew.
   public func stop() {
-    if let loop = currentLoop, !loop.isOwnThread { loop.waitUntilHeard() }
+    if let loop = currentLoop, !loop.isOwnThread {
+      loop.waitUntilHeard()
+      loop.remarks.forEach(StandardError.say)
+    }
     state.withLock { state in
       state.loop?.stop()
       state.loop = nil
@@ -93,5 +101,6 @@ public final class Watchdog: Sendable {
     guard let loop = currentLoop, !loop.isOwnThread, let arena = hck_arena_get() else { return }
     tellEnd(arena, frame)
     loop.waitUntilHeard()
+    loop.remarks.forEach(StandardError.say)
   }
 }

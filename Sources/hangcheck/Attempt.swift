@@ -69,7 +69,7 @@ struct Attempt {
     var environment = LaunchEnvironment()
     let link = AgentLink(
       socketName: socket, followsChildren: options.follow, stacks: options.stacks.rawValue,
-      learnsOrders: true, plan: plan)
+      learnsOrders: true, learnsSemaphores: options.predictSemaphores, plan: plan)
     environment.add(agent: agent.path, link: link.description)
     return try program.start(
       arguments: arguments, environment: environment.array,

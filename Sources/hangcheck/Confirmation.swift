@@ -22,13 +22,17 @@ struct Confirmation {
   func complete(
     _ report: inout HangReport, _ predictions: [Prediction], arguments: borrowing CStringArray
   ) -> Set<Int> {
-    guard !predictions.isEmpty, image.toleratesPreload else { return [] }
-    say("steering \(words[0]) into \(count(predictions.count)); an interrupt ends this")
+    // Not those that are suppressed.
+    let wanted = predictions.compactMap { prediction in
+      report.findings.firstIndex(where: prediction.isTold).map { (index: $0, prediction) }
+    }
+    guard !wanted.isEmpty, image.toleratesPreload else { return [] }
+    say("steering \(words[0]) into \(count(wanted.count)); an interrupt ends this")
     hck_adopt_orphans(true)
     defer { hck_adopt_orphans(false) }
     var confirmed: Set<Int> = []
-    attempts: for prediction in predictions {
-      for number in 0..<Self.mostAttempts where !confirmed.contains(prediction.finding) {
+    attempts: for (index, prediction) in wanted {
+      for number in 0..<Self.mostAttempts where !confirmed.contains(index) {
         guard let plan = plan(for: prediction, attempt: number) else { break }
         switch attempt(plan, arguments) {
         case .failed(let reason):
@@ -40,16 +44,14 @@ struct Confirmation {
         case .nothing: break
         case .deadlocked(let seen):
           // One attempt may close the cycle of another prediction.
-          for other in predictions where other.happened(in: seen) {
-            if confirmed.insert(other.finding).inserted {
-              confirm(&report.findings[other.finding], plan)
-            }
+          for (other, prediction) in wanted where prediction.happened(in: seen) {
+            if confirmed.insert(other).inserted { confirm(&report.findings[other], plan) }
           }
         }
       }
     }
-    let open = predictions.count - confirmed.count
-    say("\(confirmed.count) of \(predictions.count) potential deadlocks happened")
+    let open = wanted.count - confirmed.count
+    say("\(confirmed.count) of \(wanted.count) potential deadlocks happened")
     if open > 0 {
       addLimit(
         "whether \(count(open)) can happen: within \(Self.mostAttempts) steered runs each none did",

@@ -65,5 +65,8 @@ extension Explanations {
     fix:
       "Protect it with one Mutex at all places, make it an actor's, or make it immutable. Swift 6"
       + " mode finds most of these at compile time.",
-    limits: "Only values under watch are seen, and only orders that were taken in this run.")
+    limits:
+      "Only values under RaceChecked are seen, and only orders that a drop-in makes: what an atomic or"
+      + " a plain lock orders is reported, unless HappensBefore says it. Accesses in Swift tasks are"
+      + " taken as ordered.")
 }

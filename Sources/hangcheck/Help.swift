@@ -34,18 +34,23 @@ enum Help {
       --log FILE                append each report as one JSON line, as it happens
       --color auto|always|never (auto; NO_COLOR is honoured)
       --quiet                   say nothing but findings
-      --verbose                 say at the end what was watched
+      --verbose                 say at the end what was watched, and below each finding the rule
+                                that would suppress it
 
     What is reported
       --wait-threshold DURATION       one long wait (10s)
       --stacks full|site|none         how much of each acquisition's stack is kept (full)
       --no-follow                     leave child processes alone
-      --confirm                       run the program again, a few times for each potential
-                                      deadlock, with threads held back until it happens; it
-                                      has no terminal then, and its streams are /dev/null
-      --steer PLAN                    hold threads back as --confirm has shown, in this run
-      --hang-threshold, --inversion-threshold, --predict, --predict-semaphores,
-      --suppressions, --baseline      (not in this version)
+      --confirm                       run it again for each potential deadlock, up to 3 times, with
+                                      threads held back until it happens; without a terminal, its
+                                      streams on /dev/null
+      --steer PLAN                    hold threads back in this run, as --confirm has shown
+      --suppressions FILE             rules, one a line, for what does not count:
+                                      kind:deadlock symbol:"Cache.*" until:2027-01-31; conditions
+                                      on kind, symbol, file, image, resource, fingerprint
+      --baseline FILE                 an earlier JSON report or log: what stands in it does not
+                                      count
+      --hang-threshold, --inversion-threshold (not in this version)
 
     What is done
       --on-deadlock auto|terminate|core|continue

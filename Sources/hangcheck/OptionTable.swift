@@ -1,3 +1,4 @@
+import HangReport
 import ProcessInspector
 
 /// One option: its name without dashes, and what its value does.

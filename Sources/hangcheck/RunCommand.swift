@@ -21,6 +21,7 @@ struct RunCommand {
 
   private func watch() throws(LaunchError) -> Int32 {
     let words = replacedWords ?? Array(CommandLine.arguments.dropFirst(firstWord))
+    let screen = try screen()
     var environment = LaunchEnvironment()
     let program = try find(words[0], environment.bytes(of: "PATH"))
     let agent = try AgentLibrary(named: environment.value(of: "HANGCHECK_AGENT"))
@@ -54,17 +55,21 @@ struct RunCommand {
         limits: limits))
     let supervisor = Supervisor(
       child: ChildProcess(pid: pid), options: options, intake: intake, listener: listener,
-      watch: watch, output: output, started: started)
+      watch: watch, output: output, screen: screen, started: started)
     var result = supervisor.run()
-    if options.verbose { sayWhatWasWatched(result.report, agent, since: started) }
+    let lasted = monotonicNow() - started
     let confirmed =
       options.confirm
       ? Confirmation(
         program: program, agent: agent, image: image, words: words, options: options,
-        supervisor: supervisor, lasted: monotonicNow() - started
+        supervisor: supervisor, lasted: lasted
       ).complete(&result.report, watch.predictions, arguments: arguments) : []
     output.finish(result.report, always: result.killed, again: confirmed)
     finishWriting(output, supervisor)
+    // Words behind a JSON report would spoil it.
+    let isApart = options.format == .text || options.output != nil
+    if !options.quiet && isApart { supervisor.screen.remarks.forEach(Tool.say) }
+    if options.verbose { sayWhatWasWatched(result.report, agent, lasted: lasted) }
     return ExitStatus.of(
       result.end, findings: result.report.findings, failOn: options.failOn,
       timedOut: result.timedOut)
@@ -79,6 +84,13 @@ struct RunCommand {
     else { return }
     limit.rlim_cur = limit.rlim_max
     setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  }
+
+  /// Before anything is opened: a baseline may be the very file that the report goes to.
+  private func screen() throws(LaunchError) -> FindingScreen {
+    try FindingScreen(suppressions: options.suppressions, baseline: options.baseline) {
+      (error) throws(LaunchError) in throw LaunchError(status: 65, message: error.message)
+    }
   }
 
   private static func listener() throws(LaunchError) -> ListeningSocket {
@@ -132,8 +144,8 @@ struct RunCommand {
     }
   }
 
-  private func sayWhatWasWatched(_ report: HangReport, _ agent: AgentLibrary, since: UInt64) {
-    let tenths = (monotonicNow() - since) / 100_000_000
+  private func sayWhatWasWatched(_ report: HangReport, _ agent: AgentLibrary, lasted: UInt64) {
+    let tenths = lasted / 100_000_000
     let how: String
     switch (report.process.exit?.status, report.process.exit?.signal) {
     case (let status?, _): how = "ended with status \(status)"

@@ -61,39 +61,53 @@ final class RunOutput {
 
   /// A report that came while the program runs.
   func tell(_ report: HangReport) {
-    var news = report
-    news.findings = Array(report.findings.dropFirst(told))
+    let news = news(in: report)
     told = max(told, report.findings.count)
     if !news.findings.isEmpty { writeLog(news) }
     if target.kind == .regularFile {
       replace(with: report)
-    } else if options.format == .text, !news.findings.isEmpty || report.findings.isEmpty {
-      target.append(Rendering.text(news, color: colors))
+    } else if options.format == .text,
+      !news.findings.isEmpty || report.findings.isEmpty && report.suppressed == nil
+    {
+      target.append(Rendering.text(news, options, color: colors))
     }
   }
 
   /// The last report. `always`: say so even where there is no finding. `again`: indices of findings
   /// that have changed since they were told.
   func finish(_ report: HangReport, always: Bool, again: Set<Int> = []) {
-    var news = report
-    news.findings = report.findings.indices.filter { $0 >= told || again.contains($0) }
-      .map { report.findings[$0] }
-    let isSilent = report.findings.isEmpty && (options.quiet || (options.output == nil && !always))
+    let news = news(in: report, again: again)
+    let isSuppressed = report.suppressed != nil
+    let isSilent =
+      report.findings.isEmpty
+      && (options.quiet || (options.output == nil && !always && !isSuppressed))
     if !news.findings.isEmpty { writeLog(news) }
     if options.format == .json {
       if target.kind == .regularFile { replace(with: report) } else { writeJSON(report) }
     } else if target.kind == .regularFile {
       if !isSilent { replace(with: report) }
-    } else if !news.findings.isEmpty || (report.findings.isEmpty && !isSilent) {
-      target.append(Rendering.text(news, color: colors))
+    } else {
+      if !news.findings.isEmpty || (report.findings.isEmpty && !isSilent && !isSuppressed) {
+        target.append(Rendering.text(news, options, color: colors))
+      }
+      if !options.quiet { target.append(TextRenderer().renderSuppressed(report)) }
     }
     told = report.findings.count
+  }
+
+  /// What has not been told; how many were suppressed is told at the end.
+  private func news(in report: HangReport, again: Set<Int> = []) -> HangReport {
+    var news = report
+    news.findings = report.findings.indices.filter { $0 >= told || again.contains($0) }
+      .map { report.findings[$0] }
+    news.suppressed = nil
+    return news
   }
 
   private func replace(with report: HangReport) {
     switch options.format {
     case .json: encoded(report, pretty: true).map(target.replace)
-    default: target.replace(with: Rendering.text(report, color: colors))
+    default: target.replace(with: Rendering.text(report, options, color: colors))
     }
   }
 

@@ -15,6 +15,7 @@ final class Supervisor {
   let listener: ListeningSocket
   let watch: any RunWatch
   let output: RunOutput
+  private(set) var screen: FindingScreen
   private let started: UInt64
   private(set) var findings: [Finding] = []
   private(set) var plan: EndingPlan?
@@ -27,7 +28,8 @@ final class Supervisor {
 
   init(
     child: ChildProcess, options: Options, intake: consuming SignalIntake,
-    listener: consuming ListeningSocket, watch: any RunWatch, output: RunOutput, started: UInt64
+    listener: consuming ListeningSocket, watch: any RunWatch, output: RunOutput,
+    screen: FindingScreen, started: UInt64
   ) {
     self.child = child
     self.options = options
@@ -35,6 +37,7 @@ final class Supervisor {
     self.listener = listener
     self.watch = watch
     self.output = output
+    self.screen = screen
     self.started = started
   }
 
@@ -54,13 +57,14 @@ final class Supervisor {
         nextTick = monotonicNow() + Self.tickInterval
       }
       checkTimeout(now)
+      endReprieved(now)
       advancePlan(now)
     }
     drain()
     family.end(by: plan?.end)
     let end = self.end ?? .status(0)
     // Until it is reaped its pid names nobody else.
-    let report = watch.finish(exit: end)
+    let report = screen.screened(growing: watch.finish(exit: end))
     _ = child.nextChange(reap: true)
     findings = report.findings
     // Ended by SIGKILL, and not from here: what is known is told even where it is little.
@@ -130,16 +134,20 @@ final class Supervisor {
   }
 
   private func handle(_ events: [RunEvent]) {
-    for case .report(let report, let mainThreadIsStuck, let stuckChildren, let endsByItself)
+    for case .report(let all, let mainThreadIsStuck, let stuckChildren, let endsByItself)
       in events
     {
+      let report = screen.screened(growing: all)
       let news = report.findings.dropFirst(findings.count)
       findings = report.findings
       output.tell(report)
       let isDeadlock = news.contains { $0.kind == .deadlock && $0.certainty == .certain }
-      if isDeadlock, !endsByItself {
+      if endsByItself { continue }
+      if isDeadlock {
         deadlockReported(
           report, mainThreadIsStuck: mainThreadIsStuck, stuckChildren: stuckChildren)
+      } else if mainThreadIsStuck || !stuckChildren.isEmpty {
+        deadlockSuppressed(mainThreadIsStuck: mainThreadIsStuck, stuckChildren: stuckChildren)
       }
     }
   }
@@ -168,6 +176,36 @@ final class Supervisor {
       let pids = report.threads.filter { guilty.contains($0.id) }.map { $0.pid ?? child.pid }
       deadlocked = pids.isEmpty ? [child.pid] : Array(Set(pids))
       plan = .core(now: now)
+    }
+  }
+
+  /// What can never end by itself because of a deadlock that does not count: it gets time in which
+  /// other deadlocks may be found.
+  private var reprieve: (ends: UInt64, program: Bool, children: [Int32])?
+
+  private func deadlockSuppressed(mainThreadIsStuck: Bool, stuckChildren: [Int32]) {
+    guard plan == nil, end == nil, options.onDeadlock != .continue else { return }
+    let ends = monotonicNow() + options.waitThreshold.nanoseconds
+    if reprieve == nil {
+      sayNext(
+        "a suppressed deadlock keeps a main thread for ever: its process is ended after"
+          + " --wait-threshold, --on-deadlock continue leaves it alone")
+    }
+    reprieve = (
+      reprieve?.ends ?? ends, mainThreadIsStuck || reprieve?.program ?? false,
+      (reprieve?.children ?? []) + stuckChildren
+    )
+  }
+
+  private func endReprieved(_ now: UInt64) {
+    guard let reprieved = reprieve, now >= reprieved.ends else { return }
+    reprieve = nil
+    guard plan == nil, end == nil else { return }
+    if reprieved.program {
+      plan = .terminate(now: now)
+      sayNext("ending the program, whose main thread can never go on")
+    } else {
+      endChildren(reprieved.children, now: now)
     }
   }
 

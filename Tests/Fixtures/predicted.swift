@@ -82,8 +82,44 @@ func writerAndMutex() {
   }
 }
 
-/// The second thread must have both locks once before it takes them in its own order: held back too
-/// early, the first one stands in its way.
+func twoQueues() {
+  let (a, b) = (DispatchQueue(label: "a"), DispatchQueue(label: "b"))
+  let (one, two) = (Flag(), Flag())
+  func cross(_ outer: DispatchQueue, _ inner: DispatchQueue, _ end: Flag) {
+    outer.async {
+      inner.sync { pause(1) }
+      end.set()
+    }
+  }
+  watch(after(0, "one") { cross(a, b, one) }, after(50, "two") { cross(b, a, two) })
+  one.poll()
+  two.poll()
+}
+
+/// What runs on a concurrent queue has no owner that its memory names.
+func barrier() {
+  let lock = NSLock()
+  let queue = DispatchQueue(label: "cache", attributes: .concurrent)
+  let finished = Flag()
+  let writer = after(0, "writer") {
+    lock.lock()
+    queue.sync(flags: .barrier) { pause(1) }
+    lock.unlock()
+  }
+  let submitter = after(50, "submitter") {
+    queue.async {
+      lock.lock()
+      pause(1)
+      lock.unlock()
+      finished.set()
+    }
+  }
+  watch(writer, submitter)
+  finished.poll()
+}
+
+/// The second thread takes the first one's lock once before it takes both in its own order: the first
+/// one, held back early, stands in its way.
 func inTheWay() {
   let (a, b) = (NSLock(), NSLock())
   watch(
@@ -164,7 +200,7 @@ func unreachable() {
   static func main() {
     play([
       "philosophers": philosophers, "queue": lockAndQueue, "three": threeLocks,
-      "writer": writerAndMutex, "in-the-way": inTheWay, "gate": underGate,
+      "writer": writerAndMutex, "queues": twoQueues, "barrier": barrier, "in-the-way": inTheWay, "gate": underGate,
       "hand-over-hand": handOverHand, "joined": joined, "unreachable": unreachable,
     ])
   }

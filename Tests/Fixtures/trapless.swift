@@ -9,6 +9,7 @@ func note(_ what: Any...) {}
 
 let a = DispatchQueue(label: "a")
 let b = DispatchQueue(label: "b")
+let d = DispatchQueue(label: "d")
 let c = DispatchQueue(label: "c", attributes: .concurrent)
 func background(_ body: @escaping @Sendable () -> Void) {
   let t = Thread(block: body)
@@ -20,7 +21,7 @@ func background(_ body: @escaping @Sendable () -> Void) {
 background { DispatchQueue.main.sync { note("main from thread", Thread.isMainThread) } }
 background { a.sync { DispatchQueue.main.sync { note("main from a") } } }
 // a block on main that syncs elsewhere and back to itself is not: elsewhere only
-background { DispatchQueue.main.sync { a.sync { b.sync { note("main to a to b") } } } }
+background { DispatchQueue.main.sync { d.sync { b.sync { note("main to d to b") } } } }
 // readers nested in readers, other queues nested, the same target
 c.sync { c.sync { note("reader in reader") } }
 let r = DispatchGroup()

@@ -31,8 +31,6 @@ import Testing
     Case(arguments: ["--tmeout", "1s", "true"], status: 64, says: "--timeout?", usage: true),
     Case(arguments: ["--timeout", "1", "true"], status: 64, says: "no unit", usage: true),
     Case(arguments: ["--format", "html", "true"], status: 64, says: "not available"),
-    Case(arguments: ["--suppressions", "x", "true"], status: 64, says: "not available"),
-    Case(arguments: ["--baseline", "x", "true"], status: 64, says: "not available"),
     Case(arguments: ["--confirm", "true"], status: 64, says: "not available"),
     Case(arguments: ["attach", "1"], status: 69, says: "not available"),
     Case(arguments: ["core", "x"], status: 69, says: "not available"),

@@ -162,6 +162,42 @@ private final class ScriptedWatch: RunWatch {
     }
   }
 
+  /// A suppressed deadlock is no finding, but what it stops for ever is ended.
+  @Test func suppressedDeadlocksDoNotCount() async throws {
+    let scratch = try Scratch()
+    try scratch.write("x", "kind:deadlock\n", mode: 0o600)
+    let rules = ["--suppressions", scratch.path + "/x"]
+    let soon = rules + ["--wait-threshold", "200ms"]
+    // The end comes after what was found meanwhile.
+    let found = Case(
+      name: "", options: soon, program: ["sleep", "60"],
+      script: [.init(tick: 2, stuck: true), .init(tick: 9, kind: .lockMisuse)])
+    await #expect(processExitsWith: .exitCode(66)) { [found = found as Case] in found.run() }
+    let alone = Case(
+      name: "", options: soon, program: ["sleep", "60"], script: [.init(tick: 2, stuck: true)])
+    let result = await #expect(
+      processExitsWith: .exitCode(143), observing: [\.standardErrorContent]
+    ) { [alone = alone as Case] in alone.run() }
+    let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+    #expect(text.contains("a suppressed deadlock keeps a main thread for ever"))
+    #expect(text.hasSuffix("1 finding (deadlock) suppressed by \(rules[1]):1: kind:deadlock\n"))
+    #expect(!text.contains("finding 1") && !text.contains("DEADLOCK"))
+    let elsewhere = Case(
+      name: "", options: soon + ["--on-deadlock", "terminate"],
+      program: ["sh", "-c", "sleep 0.5; exit 5"], script: [.init(tick: 2)])
+    await #expect(processExitsWith: .exitCode(5)) { [elsewhere = elsewhere as Case] in
+      elsewhere.run()
+    }
+    let left = Case(
+      name: "", options: soon + ["--on-deadlock", "continue"],
+      program: ["sh", "-c", "sleep 0.5; exit 5"], script: [.init(tick: 2, stuck: true)])
+    await #expect(processExitsWith: .exitCode(5)) { [left = left as Case] in left.run() }
+    let timed = Case(
+      name: "", options: rules + ["--timeout", "200ms"], program: ["sleep", "60"],
+      script: [.init(tick: 2, stuck: true)])
+    await #expect(processExitsWith: .exitCode(124)) { [timed = timed as Case] in timed.run() }
+  }
+
   @Test func timeoutReportsFirst() async throws {
     await #expect(processExitsWith: .exitCode(66)) {
       Case(

@@ -3,7 +3,9 @@ import Foundation
 import Watchdog
 
 let scenario = CommandLine.arguments.count > 1 ? CommandLine.arguments[1] : ""
-let watched = [scenarios, primitiveScenarios, misuseScenarios, nearMisses, queueMisuses]
+let watched = [
+  scenarios, primitiveScenarios, misuseScenarios, nearMisses, queueMisuses, races, ordered,
+]
 if let body = watched.lazy.compactMap({ $0[scenario] }).first {
   Watchdog.shared.start()
   body()

@@ -139,3 +139,50 @@ import Testing
     #expect(try String(contentsOfFile: path, encoding: .utf8) == "one\ntwo\n")
   }
 }
+
+/// Suppressions and baselines in process.
+@Suite struct ScreenTests {
+  private func file(_ text: String) throws -> String {
+    let path = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
+    try text.write(toFile: path, atomically: true, encoding: .utf8)
+    return path
+  }
+
+  @Test(arguments: ["kind:deadlock", "kind:hang", "kind:deadlock until:2020-01-01"])
+  func suppressed(_ rule: String) throws {
+    let rules = try file(rule)
+    defer { try? FileManager.default.removeItem(atPath: rules) }
+    let run = try Fixture.run(["abba"], limit: 2, options: "suppressions=\(rules)")
+    #expect(run.findings.count == (rule == "kind:deadlock" ? 0 : 1))
+    #expect(run.errors.contains("DEADLOCK") == (rule != "kind:deadlock"))
+  }
+
+  @Test func whatABaselineHasIsNotToldAndEndsNothing() throws {
+    let first = try Fixture.run(["abba"], until: 1)
+    let known = try file(String(decoding: try #require(first.reports.first).json(), as: UTF8.self))
+    defer { try? FileManager.default.removeItem(atPath: known) }
+    let run = try Fixture.run(
+      ["abba"], limit: 2, options: "baseline=\(known) on-deadlock=terminate")
+    #expect(run.reports.isEmpty && run.errors.isEmpty)
+    #expect(run.status == nil)
+  }
+
+  @Test func unreadableFilesAreLeftOut() throws {
+    let rules = try file("kind:deadlok")
+    defer { try? FileManager.default.removeItem(atPath: rules) }
+    let run = try Fixture.run(
+      ["abba"], until: 1, options: "suppressions=\(rules) baseline=/nowhere")
+    #expect(run.findings.count == 1)
+    #expect(run.errors.contains("hangcheck: \(rules):1: 'deadlok' is no kind of finding; did you"))
+    #expect(run.errors.contains("hangcheck: /nowhere: cannot be read: No such file or directory;"))
+  }
+
+  @Test func uselessRulesAreSaidAtTheEnd() throws {
+    let rules = try file("kind:hang")
+    defer { try? FileManager.default.removeItem(atPath: rules) }
+    let run = try Fixture.run(["recursive"], options: "suppressions=\(rules)")
+    #expect(run.isWhole)
+    #expect(
+      run.errors == "hangcheck: \(rules):1: the suppression has matched nothing: kind:hang\n")
+  }
+}

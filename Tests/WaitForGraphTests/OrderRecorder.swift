@@ -3,6 +3,9 @@ import WaitForGraph
 /// Makes a `LockOrderRecord` as a recorder in a program would: a held stack and a vector clock for
 /// each context, components used again when a context has ended, and epochs that advance only when
 /// something is handed over.
+///
+/// A component is used again at once, or, where it is `exact`, only by a context that knows of the
+/// former one's end.
 struct OrderRecorder {
   /// What one hand-over tells its receiver.
   typealias Clock = [UInt32]
@@ -32,21 +35,26 @@ struct OrderRecorder {
   }
 
   private(set) var record = LockOrderRecord()
-  /// By occurrence: what the caller called the moment of its request.
-  private(set) var moments: [Int] = []
   private var contexts: [Int: Context] = [:]
   private var nodes: [NodeKey: Int] = [:]
   private var met: Set<Meeting> = []
   /// By component: the epoch that its present or next owner has.
   private var epochs: [UInt32] = []
   private var unused: [Int] = []
+  private let isExact: Bool
 
-  init(locks: [LockOrderRecord.Lock]) { record.locks = locks }
+  init(locks: [LockOrderRecord.Lock], exact: Bool = false) {
+    record.locks = locks
+    isExact = exact
+  }
 
   mutating func start(_ context: Int, thread: Int? = nil, knowing clock: Clock = []) {
     let component: Int
-    if let old = unused.popLast() {
-      component = old
+    let old = unused.lastIndex { old in
+      !isExact || old < clock.count && clock[old] == epochs[old] - 1
+    }
+    if let old {
+      component = unused.remove(at: old)
     } else {
       component = epochs.count
       epochs.append(1)
@@ -83,8 +91,7 @@ struct OrderRecorder {
 
   /// The context is about to take a lock, and will get it.
   mutating func take(
-    _ context: Int, _ lock: Int, _ mode: Mode = .exclusive, isRequest: Bool = true, site: Int,
-    moment: Int = 0
+    _ context: Int, _ lock: Int, _ mode: Mode = .exclusive, isRequest: Bool = true, site: Int
   ) {
     guard var value = contexts[context] else { return }
     let held = LockOrderRecord.Node(
@@ -103,7 +110,6 @@ struct OrderRecorder {
           .init(
             node: node, thread: value.thread, component: value.component, start: value.start,
             epoch: epoch, clock: value.clockIndex))
-        moments.append(moment)
       }
     }
     value.held.append(held)

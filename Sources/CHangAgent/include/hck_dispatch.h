@@ -50,6 +50,7 @@
   X(intptr_t, 0, dispatch_semaphore_wait, (HCK_O s, uint64_t t), (s, t))                            \
   X(intptr_t, 0, dispatch_semaphore_signal, (HCK_O s), (s))                                         \
   X(intptr_t, 0, dispatch_block_wait, (HCK_O b, uint64_t t), (b, t))                                \
+  X(HCK_N, 0, _dispatch_block_create, (unsigned long f, HCK_N v, unsigned long p, HCK_N b), (f, v, p, b)) \
   X(HCK_N, 0, dispatch_queue_create, (const char *_Nullable l, HCK_N a), (l, a))                    \
   X(HCK_N, 0, dispatch_queue_create_with_target, (const char *_Nullable l, HCK_N a, HCK_N q), (l, a, q))
 #define HCK_POSIX_SEMAPHORES(X)                                                                     \
@@ -76,6 +77,12 @@ extern void *_Nullable hck_dispatch_block_invoke HCK_HIDDEN;
 // The blocks runtime's, which libdispatch brings.
 extern void *_Nullable (*_Nullable hck_block_copy)(const void *_Nonnull) HCK_HIDDEN;
 extern void (*_Nullable hck_block_release)(const void *_Nonnull) HCK_HIDDEN;
+extern void *_Nullable hck_stack_block_class HCK_HIDDEN;
+// Whether work is followed from its submission to its run.
+HCK_INLINE int hck_records_jobs(void) {
+  const hck_arena *arena = hck_arena_get();
+  return arena && arena->flags & HCK_FLAG_ORDERS;
+}
 HCK_INLINE void *_Nullable hck_copied_block(const void *_Nonnull block) {
   return hck_block_copy && hck_block_release && hck_dispatch_block_invoke ? hck_block_copy(block) : NULL;
 }

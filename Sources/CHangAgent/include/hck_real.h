@@ -42,6 +42,8 @@ typedef void *_Nullable (*_Nonnull hck_thread_body)(void *_Nullable);
   X(pthread_rwlock_timedwrlock, 0, (HCK_R l, HCK_T t), (l, t))                                         \
   X(pthread_rwlock_clockwrlock, 0, (HCK_R l, clockid_t k, HCK_T t), (l, k, t))                         \
   X(pthread_rwlock_unlock, 0, (HCK_R l), (l))                                                          \
+  X(pthread_spin_init, 0, (pthread_spinlock_t *_Nonnull s, int p), (s, p))                             \
+  X(pthread_spin_destroy, 0, (pthread_spinlock_t *_Nonnull s), (s))                                    \
   X(pthread_spin_lock, 0, (pthread_spinlock_t *_Nonnull s), (s))                                       \
   X(pthread_spin_trylock, 0, (pthread_spinlock_t *_Nonnull s), (s))                                    \
   X(pthread_spin_unlock, 0, (pthread_spinlock_t *_Nonnull s), (s))                                     \
@@ -98,7 +100,8 @@ void hck_agent_begin(void);
 // Where hangcheck listens, and how it wants to be told; NULL when this process is not watched.
 extern const char *_Nullable hck_socket_name HCK_HIDDEN;
 extern int hck_follow HCK_HIDDEN;
-extern int hck_orders_wanted HCK_HIDDEN;
+extern int hck_orders_wanted HCK_HIDDEN, hck_semaphores_wanted HCK_HIDDEN;
+HCK_INLINE int hck_learns_semaphores(void) { return hck_semaphores_wanted; }
 HCK_INLINE int hck_learns_orders(void) { return hck_orders_wanted; }
 HCK_INLINE const char *_Nullable hck_socket(void) { return hck_socket_name; }
 HCK_INLINE int hck_follows(void) { return hck_follow && !hck_confined; }

@@ -136,6 +136,8 @@ enum hck_alarm_kind {
   HCK_ALARM_OPERATION_CYCLE = 24,
   HCK_ALARM_FORKED_HELD = 25, // a child locks what another thread of its parent held
   HCK_ALARM_IDENTITY_CHANGED = 26, // synchronized: the object is another one at the end
+  HCK_ALARM_DATA_RACE = 27,   // other: where its hck_race lies in the arena
+  HCK_ALARM_STALE_WRITE = 28, // the same
 };
 enum hck_alarm_state {
   HCK_ALARM_FREE = 0,
@@ -283,7 +285,10 @@ typedef struct hck_arena {
   uint32_t inherited[HCK_INHERITED];
   uint64_t shared_tallies; // offset of the table, 0 while there is none
   uint64_t orders;         // offset of the log of lock orders, 0 while there is none
-  uint64_t job_entry, apply_entry; // addresses of the functions that run a job of that log
+  uint64_t job_entry, apply_entry; // addresses of the functions that run a job of that log,
+  uint64_t item_entry;     // and of a block inside of a work item
+  uint32_t seen;           // 1 once the reader knows where the process's code lies
+  uint32_t unused;
   uint64_t handovers;      // counts what threads handed over of what they knew of orders
   uint32_t watched;        // 1 while somebody reads alarms, HCK_WATCH_BEGINS before the first time
   uint32_t alarms_raised;  // ever

@@ -163,6 +163,12 @@ extern uint32_t hck_queue_layout_known HCK_HIDDEN;
 HCK_INLINE void *_Nullable hck_current_queue(void) {
   return hck_current_queue_function ? hck_current_queue_function() : NULL;
 }
+// The Concurrency runtime's: whom the thread runs a job for, an actor or nobody (0).
+typedef struct hck_executor { uint64_t identity, implementation; } hck_executor;
+extern hck_executor (*_Nullable hck_current_executor_function)(void) HCK_HIDDEN;
+HCK_INLINE const void *_Nullable hck_current_actor(void) {
+  return hck_current_executor_function ? (const void *)hck_current_executor_function().identity : NULL;
+}
 extern uint64_t hck_main_queue_address HCK_HIDDEN;
 HCK_INLINE uint64_t hck_main_thread_queue(void) { return hck_main_queue_address; }
 HCK_INLINE uint32_t hck_knows_queue_layout(void) { return hck_queue_layout_known; }
@@ -234,7 +240,25 @@ HCK_INLINE uint64_t hck_mixed(uint64_t a) {
 HCK_INLINE uint64_t hck_order_key(hck_orders *_Nonnull o, uint64_t below, const hck_entry *_Nonnull e) {
   uint64_t from = e->window[1] + (e->levels ? e->chain[1] * 3 : 0);
   uint64_t era = __atomic_load_n(hck_era(o, e->resource), __ATOMIC_RELAXED);
-  return ((below ^ below >> 29) + e->resource + (era << 40)) * 0x9e3779b97f4a7c15ull + from * 0xd6e8feb86659fd93ull;
+  // One factor: a second one would need a register that is stored first.
+  return ((below ^ below >> 29) + e->resource + (era << 40) + (from << 17 | from >> 47)) * 0x9e3779b97f4a7c15ull;
+}
+// The program's own code, as far as it is in the executable; 0, 0 where not known.
+extern uint64_t hck_program_low HCK_HIDDEN, hck_program_high HCK_HIDDEN;
+void hck_find_program(void) HCK_HIDDEN;
+// The first word above a frame that is a return address of the program's: libraries that keep no
+// frame pointer hide their callers. Only of a call that goes on. 0 where there is none.
+HCK_INLINE uint64_t hck_program_return(const hck_slot *_Nonnull slot, const hck_entry *_Nonnull entry) {
+  uint64_t at = entry->frame, end = at >= slot->stack_low && at < slot->stack_high ? slot->stack_high : (at | 4095) + 1;
+  if (entry->length != HCK_WINDOW_BYTES) { return 0; }
+  at += 8;
+  for (uint32_t words = 0; words < HCK_ORDER_WORDS && at + 8 <= end; words++, at += 8) {
+    uint64_t word = *(const uint64_t *)at;
+    if (word - hck_program_low >= hck_program_high - hck_program_low || word < hck_program_low + 5) { continue; }
+    const uint8_t *code = (const uint8_t *)word;
+    if (code[-5] == 0xe8 || code[-2] == 0xff || code[-3] == 0xff || code[-6] == 0xff) { return word; }
+  }
+  return 0;
 }
 // Keeps more of the stack than a site's window does.
 HCK_INLINE void hck_order_more(

@@ -110,11 +110,6 @@ HCK_INLINE void hck_whole_site(hck_entry *_Nonnull entry, const void *_Nonnull f
                    (uint64_t)HCK_WINDOW_BYTES << 32 | level << 48;
   __builtin_memcpy(&entry->since, &facts, sizeof facts);
 }
-// Whether the outermost entry is the same resource again, at the same time: that its order was
-// looked for just now is enough.
-HCK_INLINE int hck_is_looked_at(const hck_entry *_Nonnull entry, uint64_t word) {
-  return entry->looked_at == word && entry->since == __atomic_load_n(&hck_current_arena->clock, __ATOMIC_RELAXED);
-}
 HCK_INLINE void hck_site(
   hck_slot *_Nonnull slot, hck_entry *_Nonnull entry, const void *_Nonnull frame) {
   uint64_t end = hck_site_end(slot, frame);

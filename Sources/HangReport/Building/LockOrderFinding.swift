@@ -46,7 +46,8 @@ public struct LockOrderFinding: Sendable {
           stack: step.took))
       evidence.append(
         .init(
-          label: "and then asks for \(wanted(step)) here", thread: step.thread, stack: step.asks))
+          label: "\(names.short(step.thread)), which \(holds(step)), asks for \(wanted(step)) here",
+          thread: step.thread, stack: step.asks))
     }
     let owners = steps.dropFirst() + steps.prefix(1)
     return Finding(

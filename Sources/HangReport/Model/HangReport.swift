@@ -23,6 +23,8 @@ public struct HangReport: Codable, Sendable, Equatable {
   public var mode: Mode
   public var process: WatchedProcess
   public var findings: [Finding]
+  /// Findings that do not count, because a suppression or a baseline says so; absent for none.
+  public var suppressed: [SuppressedFinding]?
   /// As they stood when the worst finding was made.
   public var threads: [Thread]
   /// Those that a thread holds or waits for, or that a finding names.

@@ -1,26 +1,40 @@
 internal import WaitForGraph
 
 extension TextPage {
-  /// Where each thread takes what, in its order, and what to change.
+  /// Lock orders: a letter for each lock, where each thread takes what, and what to change.
   mutating func writeOrders(_ finding: Finding) {
+    let letters = CyclePage(finding: finding, names: names)
+    func lettered(_ text: String) -> String {
+      finding.resources.reduce(text) {
+        $0.replacing(cleaned(names.resource($1)), with: letters.letter($1))
+      }
+    }
+    let title = finding.certainty == .possible ? "POTENTIAL DEADLOCK" : "CONFIRMED DEADLOCK"
+    let head = "hangcheck: \(title) in \(names.program(of: finding.threads)): "
+    let words = head + lettered(cleaned(finding.message)) + "."
+    line(finding.severity == .note ? style.plain(words) : style.bad(words))
+    writeLegend(letters)
     for evidence in finding.evidence {
       line()
-      line(style.heading(sentenceCase(cleaned(evidence.label))))
+      line(style.heading(sentenceCase(lettered(cleaned(evidence.label)))))
       // The command that makes it happen has no stack.
       if !evidence.stack.isEmpty { write(evidence.stack, indent: "  ", start: "at ") }
     }
     line()
     line(style.heading("What to change"))
-    let locks = finding.resources.map { names.resource($0) }
-    guard locks.count > 1 else {
+    let locks = finding.resources.map { letters.letter($0) }
+    guard locks.count > 1, let last = finding.evidence.last(where: { !$0.stack.isEmpty })
+    else {
       line("  Read once and pass the value on: do not ask again while reading.")
       return
     }
-    line("  Take them in one order everywhere, such as \(locks.joined(separator: " before ")):")
-    let asks = finding.evidence.last { !$0.stack.isEmpty }.map { place($0.stack) } ?? "the last of these places"
-    line("  let \(asks) give back what it holds first, or take both in that order.")
+    line("  Take them in one order everywhere, such as \(locks.joined(separator: " before ")).")
+    line(
+      "  So at \(place(last.stack)) do not ask for \(locks[0]) while holding"
+        + " \(locks[locks.count - 1]): take \(locks[0]) first, or give back"
+        + " \(locks[locks.count - 1]) before.")
     if finding.cycle.contains(where: { names.resources[$0.waitsFor]?.kind == .queue }) {
-      line("  Where nobody waits for the result, async in place of sync waits for nothing.")
+      line("  Where nobody needs the result at once, async in place of sync waits for nothing.")
     }
   }
 }

@@ -10,6 +10,8 @@ public struct TextRenderer: Sendable {
     public var color: Bool
     /// Writes every frame and every thread.
     public var verbose: Bool
+    /// Writes below each finding the rule that would suppress it.
+    public var showsRules: Bool
     /// Source lines and lists are cut at this many columns; sentences are left to the terminal.
     public var width: Int
     /// Shows the line of source under the first frame of each site.
@@ -18,12 +20,13 @@ public struct TextRenderer: Sendable {
     public var folder: String?
     public var sources: any SourceReader
     public init(
-      color: Bool = false, verbose: Bool = false, width: Int = 100, sourceLines: Bool = true,
-      folder: String? = FileSourceReader.currentFolder,
+      color: Bool = false, verbose: Bool = false, showsRules: Bool = false, width: Int = 100,
+      sourceLines: Bool = true, folder: String? = FileSourceReader.currentFolder,
       sources: any SourceReader = FileSourceReader()
     ) {
       self.color = color
       self.verbose = verbose
+      self.showsRules = showsRules
       self.width = width
       self.sourceLines = sourceLines
       self.folder = folder
@@ -38,6 +41,13 @@ public struct TextRenderer: Sendable {
   public func render(_ report: HangReport) -> String {
     var page = TextPage(report: report, options: options)
     page.write()
+    return page.text
+  }
+
+  /// Only how many findings were suppressed, by what; nothing where none were.
+  public func renderSuppressed(_ report: HangReport) -> String {
+    var page = TextPage(report: report, options: options)
+    page.writeSuppressed()
     return page.text
   }
 }
@@ -70,11 +80,18 @@ struct TextPage {
     for (position, finding) in findings.enumerated() {
       if position > 0 { line() }
       write(finding.element)
+      if options.showsRules {
+        line()
+        line("To suppress it: " + SuppressionRule.line(for: finding.element))
+      }
     }
-    if findings.isEmpty { writeNoFinding() }
+    let isSuppressed = !(report.suppressed ?? []).isEmpty
+    if findings.isEmpty && !isSuppressed { writeNoFinding() }
     let asked = options.verbose || report.mode == .attach || report.mode == .core
     if !findings.isEmpty || asked || hasPicture { writeOtherThreads() }
     writeLimits()
+    if !findings.isEmpty && isSuppressed { line() }
+    writeSuppressed()
   }
 
   /// A run without a finding carries threads only where somebody will ask for them.
@@ -101,13 +118,12 @@ struct TextPage {
       writeVictims(cycle)
       return
     }
-    let certainty = finding.certainty == .certain ? "" : " (\(finding.certainty.rawValue))"
-    let title = finding.kind.title + certainty
+    if finding.kind == .potentialDeadlock { return writeOrders(finding) }
+    let title = finding.kind.title + (finding.certainty == .possible ? " (possible)" : "")
     let head = "hangcheck: \(title) in \(names.program(of: finding.threads)): "
     line((finding.severity == .note ? style.plain : style.bad)(head + cleaned(finding.message)))
-    if finding.kind == .potentialDeadlock { return writeOrders(finding) }
     if !finding.cycle.isEmpty { writePicture(cycle) }
-    writeMisuse(finding)
+    if finding.kind == .dataRace { writeRace(finding) } else { writeMisuse(finding) }
   }
 
   private mutating func writeLimits() {

@@ -114,6 +114,10 @@ func contended(_ lock: any NSLocking & Sendable) -> Double {
 
 print(
   "nanoseconds".padding(toLength: 34, withPad: " ", startingAt: 0), " original  drop-in    ratio")
+if CommandLine.arguments.contains("races") {
+  compareRaces()
+  exit(0)
+}
 for watched in [false, true] {
   if watched { Watchdog.shared.start() }
   let suffix = watched ? ", watched" : ""
@@ -136,6 +140,7 @@ for watched in [false, true] {
     { nanoseconds(count / 10) { for _ in 0..<count / 10 { _ = InstrumentedLock() } } })
 }
 if CommandLine.arguments.contains("primitives") { exit(0) }
+compareRaces()
 Watchdog.shared.stop()
 usleep(100_000)
 Watchdog.shared.start()
