@@ -22,17 +22,18 @@ struct Confirmation {
   func complete(
     _ report: inout HangReport, _ predictions: [Prediction], arguments: borrowing CStringArray
   ) -> Set<Int> {
-    // Not those that are suppressed.
-    let wanted = predictions.compactMap { prediction in
-      report.findings.firstIndex(where: prediction.isTold).map { (index: $0, prediction) }
-    }
+    // Not those that are suppressed; once where several findings say the same.
+    let indices = predictions.map { report.findings.indices(where: $0.isTold) }
+    let wanted = zip(indices, predictions).enumerated()
+      .filter { !$0.element.0.isEmpty && indices.firstIndex(of: $0.element.0) == $0.offset }
+      .map { (findings: Set($0.element.0.ranges.joined()), prediction: $0.element.1) }
     guard !wanted.isEmpty, image.toleratesPreload else { return [] }
     say("steering \(words[0]) into \(count(wanted.count)); an interrupt ends this")
     hck_adopt_orphans(true)
     defer { hck_adopt_orphans(false) }
     var confirmed: Set<Int> = []
-    attempts: for (index, prediction) in wanted {
-      for number in 0..<Self.mostAttempts where !confirmed.contains(index) {
+    attempts: for (findings, prediction) in wanted {
+      for number in 0..<Self.mostAttempts where confirmed.isDisjoint(with: findings) {
         guard let plan = plan(for: prediction, attempt: number) else { break }
         switch attempt(plan, arguments) {
         case .failed(let reason):
@@ -44,14 +45,16 @@ struct Confirmation {
         case .nothing: break
         case .deadlocked(let seen):
           // One attempt may close the cycle of another prediction.
-          for (other, prediction) in wanted where prediction.happened(in: seen) {
-            if confirmed.insert(other).inserted { confirm(&report.findings[other], plan) }
+          for (others, prediction) in wanted where prediction.happened(in: seen) {
+            for other in others where confirmed.insert(other).inserted {
+              confirm(&report.findings[other], plan)
+            }
           }
         }
       }
     }
-    let open = wanted.count - confirmed.count
-    say("\(confirmed.count) of \(wanted.count) potential deadlocks happened")
+    let open = wanted.count { confirmed.isDisjoint(with: $0.findings) }
+    say("\(wanted.count - open) of \(wanted.count) potential deadlocks happened")
     if open > 0 {
       addLimit(
         "whether \(count(open)) can happen: within \(Self.mostAttempts) steered runs each none did",

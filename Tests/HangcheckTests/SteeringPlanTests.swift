@@ -1,6 +1,7 @@
 import HangReport
 import ProcessInspector
 import Testing
+import WaitForGraph
 
 @testable import hangcheck
 
