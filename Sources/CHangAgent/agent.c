@@ -5,6 +5,7 @@
 #include "include/hck_misuse.h"
 #include "include/hck_real.h"
 #include "include/hck_sanitizer.h"
+#include "include/hck_steer.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -60,10 +61,10 @@ int hck_register_fork_handlers(void) {
   return pthread_atfork(hck_before_fork, hck_after_fork_in_parent, hck_after_fork_in_child);
 }
 
-// "HANGCHECK_LINK=<socket>;<flag>;…" and our own path at the end of LD_PRELOAD are hangcheck's, not
-// the program's: both are taken out of the environment and kept for the programs that this one
-// starts.
-char hck_link_entry[512];
+// "HANGCHECK_LINK=<socket>;<flag>,…[;<plan>]" and our own path at the end of LD_PRELOAD are
+// hangcheck's, not the program's: both are taken out of the environment and kept for the programs
+// that this one starts.
+char hck_link_entry[512 + HCK_PLAN_BYTES];
 char hck_preload_entry[4608];
 const char *hck_agent_path;
 
@@ -84,14 +85,21 @@ static void take_environment(void) {
   size_t length = strcspn(value, ";");
   if (length == 0 || length >= sizeof name) { return; }
   memcpy(name, value, length);
-  hck_follow = strstr(value + length, "nofollow") == 0;
-  hck_orders_wanted = strstr(value + length, "orders") != 0;
-  hck_semaphores_wanted = strstr(value + length, "semaphores") != 0;
+  static char flags[sizeof hck_link_entry];
+  strcpy(flags, value + length + (value[length] == ';'));
+  char *plan = strchr(flags, ';');
+  if (plan) {
+    *plan = 0;
+    hck_take_plan(plan + 1);
+  }
+  hck_follow = strstr(flags, "nofollow") == 0;
+  hck_orders_wanted = strstr(flags, "orders") != 0;
+  hck_semaphores_wanted = strstr(flags, "semaphores") != 0;
   // A permit that is taken without a call would not be seen to be held.
   if (hck_semaphores_wanted) { hck_dispatch_permits_known = 2; }
-  if (strstr(value + length, "stacks=none")) {
+  if (strstr(flags, "stacks=none")) {
     hck_keep_windows(0);
-  } else if (strstr(value + length, "stacks=site")) {
+  } else if (strstr(flags, "stacks=site")) {
     hck_keep_windows(16);
   }
   for (char **e = link; *e; e++) { e[0] = e[1]; }
@@ -126,6 +134,7 @@ __attribute__((constructor)) static void begin(void) {
     hck_find_program();
     hck_resolve_dispatch();
     hck_resolve_sanitizer();
+    hck_install_steering();
     hck_agent_begin();
   }
   errno = error;

@@ -15,13 +15,18 @@
 // makes system calls only. No handler can run in it, because hangcheck installs none.
 pid_t hck_spawn(
     const char *path, char *const argv[], char *const envp[], const sigset_t *mask,
-    bool ignores_child_signal) {
+    bool ignores_child_signal, int apart) {
   volatile int failure = 0;
   pid_t pid = vfork();
   if (pid == 0) {
     if (ignores_child_signal) {
       struct sigaction ignore = {.sa_handler = SIG_IGN};
       sigaction(SIGCHLD, &ignore, NULL);
+    }
+    if (apart >= 0) {
+      setsid();
+      prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+      for (int stream = 0; stream < 3; stream++) dup2(apart, stream);
     }
     sigprocmask(SIG_SETMASK, mask, NULL);
     execve(path, argv, envp);
@@ -36,6 +41,8 @@ pid_t hck_spawn(
   }
   return pid;
 }
+
+void hck_adopt_orphans(bool adopts) { prctl(PR_SET_CHILD_SUBREAPER, adopts, 0, 0, 0); }
 
 bool hck_take_child_signal(void) {
   struct sigaction old, normal = {.sa_handler = SIG_DFL};

@@ -15,6 +15,7 @@ public import CHangcheck
     raise(HCK_ALARM_ONCE_REENTERED, word, waits: true, otherSite: entry, once.pointee.frame)
   }
   once.pointee.before = beginWait(slot, word)
+  if hck_is_steered() != 0 { steer(once.pointee.frame) }
 }
 
 /// The initialiser is this thread's to run.

@@ -71,7 +71,7 @@ package struct LaunchEnvironment {
   }
 }
 
-/// What the agent is told: `<abstract socket name>;<flags, comma-separated>`.
+/// What the agent is told: `<abstract socket name>;<flags, comma-separated>[;<steering plan>]`.
 package struct AgentLink: Sendable, Hashable, CustomStringConvertible {
   package var socketName: String
   package var followsChildren: Bool
@@ -80,18 +80,21 @@ package struct AgentLink: Sendable, Hashable, CustomStringConvertible {
   /// Whether lock orders are learned, and whether semaphores count as locks there.
   package var learnsOrders: Bool
   package var learnsSemaphores: Bool
+  package var plan: SteeringPlan?
   package init(
     socketName: String, followsChildren: Bool, stacks: String, learnsOrders: Bool = false,
-    learnsSemaphores: Bool = false
+    learnsSemaphores: Bool = false, plan: SteeringPlan? = nil
   ) {
     self.socketName = socketName
     self.followsChildren = followsChildren
     self.stacks = stacks
     self.learnsOrders = learnsOrders
     self.learnsSemaphores = learnsSemaphores
+    self.plan = plan
   }
   package var description: String {
     "\(socketName);\(followsChildren ? "follow" : "nofollow"),stacks=\(stacks)"
       + (learnsOrders ? ",orders" : "") + (learnsSemaphores ? ",semaphores" : "")
+      + (plan.map { ";\($0)" } ?? "")
   }
 }

@@ -85,14 +85,17 @@ package struct Program: Sendable, Hashable {
     }
   }
 
-  /// Starts it with `mask` as its signal mask; returns its pid once it has been executed.
+  /// Starts it with `mask` as its signal mask; returns its pid once it has been executed. With
+  /// `apart`, an open descriptor, it has that for its streams, and a session that ends with this
+  /// process.
   package func start(
     arguments: borrowing CStringArray, environment: borrowing CStringArray, mask: SignalMask,
-    ignoresChildSignal: Bool, image: ProgramImage
+    ignoresChildSignal: Bool, image: ProgramImage, apart: Int32? = nil
   ) throws(LaunchError) -> Int32 {
     var mask = mask.value
     let pid = Program.withCString(bytes) { path in
-      hck_spawn(path, arguments.pointer, environment.pointer, &mask, ignoresChildSignal)
+      hck_spawn(
+        path, arguments.pointer, environment.pointer, &mask, ignoresChildSignal, apart ?? -1)
     }
     if pid > 0 { return pid }
     let reason: String

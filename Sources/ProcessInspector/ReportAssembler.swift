@@ -10,6 +10,7 @@ struct ReportAssembler {
   let files: ProcessFiles
   let arena: Arena
   let memory: ProcessMemory
+  let images: ImageMap
   let symbolizer: Symbolizer
   let unwinder: Unwinder?
   /// What could not be known, one sentence each.
@@ -27,7 +28,7 @@ struct ReportAssembler {
     self.arena = arena
     self.memory = memory
     self.isRoot = isRoot
-    let images =
+    images =
       mappings.map { ImageMap($0) }
       ?? ImageMap(files.mappings(), pid: files.pid.rawValue, memory: memory)
     symbolizer = Symbolizer(images: images)

@@ -3,22 +3,28 @@ internal import HangReport
 internal import WaitForGraph
 
 extension RunProcess {
-  /// The findings of lock orders that became known, in the numbers of a picture of their own.
+  /// The findings of lock orders that became known, in the numbers of a picture of their own, and how
+  /// those that several threads took can be made to happen.
   func orderFindings(
     now: UInt64, isLast: Bool, process watched: WatchedProcess,
     without deadlocks: [Set<UInt64>]
-  ) -> (findings: [Finding], picture: Picture)? {
+  ) -> (findings: [Finding], picture: Picture, predictions: [Prediction])? {
     // What has happened need not be foretold.
     let cycles = orders.tick(now: now, isLast: isLast).filter { cycle in
       !deadlocks.contains { cycle.locks.isSubset(of: $0) }
     }
     guard !cycles.isEmpty else { return nil }
     var page = OrderPage(assembler: assembler(alive: isAlive))
+    let (findings, steps) = page.findings(of: cycles, process: watched)
+    let predictions = cycles.indices.filter { !cycles[$0].isOfOneThread }.compactMap { index in
+      page.prediction(of: cycles[index], findings[index], asks: steps[index].map(\.asks))
+    }
     return (
-      page.findings(of: cycles, process: watched),
+      findings,
       Picture(
         threads: page.threads, resources: page.resources,
-        limits: page.assembler.limits + orders.limits)
+        limits: page.assembler.limits + orders.limits),
+      predictions
     )
   }
 }
@@ -35,12 +41,13 @@ struct OrderPage {
 
   mutating func findings(
     of cycles: [OrderWatch.Cycle], process: WatchedProcess
-  ) -> [Finding] {
+  ) -> (findings: [Finding], steps: [[LockOrderFinding.Step]]) {
     let steps = cycles.map { self.steps(of: $0) }
     let maker = LockOrderFinding(threads: threads, resources: resources, process: process)
-    return zip(cycles, steps).map { cycle, steps in
+    let findings = zip(cycles, steps).map { cycle, steps in
       maker.finding(for: steps, isOfOneThread: cycle.isOfOneThread)
     }
+    return (findings, steps)
   }
 
   private mutating func steps(of cycle: OrderWatch.Cycle) -> [LockOrderFinding.Step] {

@@ -54,8 +54,12 @@ final class RunProcess {
     if now &- mappedAt > mappingInterval {
       // For the case that the process is killed: its libraries are known soon after its start,
       // plugins later.
-      lastMappings = files.mappings()
-      if !lastMappings.isEmpty { arena.setSeen() }
+      let mappings = files.mappings()
+      // Of a process that has ended they are empty.
+      if !mappings.isEmpty {
+        lastMappings = mappings
+        arena.setSeen()
+      }
       mappedAt = now
       mappingInterval = min(mappingInterval * 2, 30_000_000_000)
     }

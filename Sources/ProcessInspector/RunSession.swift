@@ -10,6 +10,7 @@ package final class RunSession: RunWatch {
   private var processes: [ProcessID: RunProcess] = [:]
   private var waiting: Set<Int32> = []
   private(set) var report: HangReport
+  package private(set) var predictions: [Prediction] = []
   private var hasPicture = false
   private var rootWasSeen = false
   private let started: UInt64
@@ -349,9 +350,10 @@ package final class RunSession: RunWatch {
   /// Lock orders that could deadlock; whether any is new.
   private func addOrders(of process: RunProcess, now: UInt64, isLast: Bool) -> Bool {
     guard setup.predicts,
-      let (findings, picture) = process.orderFindings(
+      let (findings, picture, predicted) = process.orderFindings(
         now: now, isLast: isLast, process: report.process, without: deadlocked(process))
     else { return false }
+    predictions += predicted
     add(findings, picture, of: process, isWhole: false)
     return true
   }

@@ -81,6 +81,12 @@ package protocol RunWatch: AnyObject {
   /// The program has ended (its pid is not yet given to another) and everything that its agent sent
   /// has been read: all findings, those of earlier events first.
   func finish(exit: RunEnd) -> HangReport
+  /// Of the findings so far, those that a steered run might make happen.
+  var predictions: [Prediction] { get }
+}
+
+extension RunWatch {
+  package var predictions: [Prediction] { [] }
 }
 
 extension Duration {

@@ -41,13 +41,16 @@ enum Help {
       --wait-threshold DURATION       one long wait (10s)
       --stacks full|site|none         how much of each acquisition's stack is kept (full)
       --no-follow                     leave child processes alone
+      --confirm                       run it again for each potential deadlock, up to 3 times, with
+                                      threads held back until it happens; without a terminal, its
+                                      streams on /dev/null
+      --steer PLAN                    hold threads back in this run, as --confirm has shown
       --suppressions FILE             rules, one a line, for what does not count:
                                       kind:deadlock symbol:"Cache.*" until:2027-01-31; conditions
                                       on kind, symbol, file, image, resource, fingerprint
       --baseline FILE                 an earlier JSON report or log: what stands in it does not
                                       count
-      --hang-threshold, --inversion-threshold, --predict, --predict-semaphores,
-      --confirm                       (not in this version)
+      --hang-threshold, --inversion-threshold (not in this version)
 
     What is done
       --on-deadlock auto|terminate|core|continue

@@ -1,4 +1,5 @@
 import HangReport
+import ProcessInspector
 
 /// One option: its name without dashes, and what its value does.
 struct OptionEntry: Sendable {
@@ -25,6 +26,13 @@ struct OptionEntry: Sendable {
     choice("predict") { (options, value: Switch) in options.predict = value == .on },
     flag("predict-semaphores") { $0.predictSemaphores = $1 },
     flag("confirm") { $0.confirm = $1 },
+    OptionEntry(
+      name: "steer",
+      action: .value("PLAN") { (text, options) throws(UsageError) in
+        do throws(SteeringPlan.Fault) { options.steer = try SteeringPlan(text) } catch {
+          throw UsageError(error.message)
+        }
+      }),
     choice("stacks") { $0.stacks = $1 },
     flag("no-follow") { $0.follow = !$1 },
     choice("color") { $0.color = $1 },

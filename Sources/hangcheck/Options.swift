@@ -1,4 +1,5 @@
 import HangReport
+import ProcessInspector
 
 /// What the command line asks for.
 struct Options: Sendable, Hashable {
@@ -22,15 +23,20 @@ struct Options: Sendable, Hashable {
   var predict = true
   var predictSemaphores = false
   var confirm = false
+  /// Of the run itself, as --confirm has shown it.
+  var steer: SteeringPlan?
   var stacks = Stacks.full
   var follow = true
   var color = Color.auto
   var quiet = false
   var verbose = false
 
-  /// The first option that is understood and not yet built, as one line.
+  /// The first option that is understood and cannot be obeyed, as one line.
   var unavailable: String? {
-    if confirm { return "--confirm is not available in this version" }
+    if confirm, !predict {
+      return "--confirm has nothing to confirm with --predict off; leave one of the two out"
+    }
+    if confirm, steer != nil { return "--confirm makes plans of its own; leave --steer out" }
     switch format {
     case .text, .json: return nil
     default:

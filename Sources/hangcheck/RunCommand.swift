@@ -33,7 +33,7 @@ struct RunCommand {
       let link = AgentLink(
         socketName: listener.name, followsChildren: options.follow,
         stacks: options.stacks.rawValue, learnsOrders: options.predict,
-        learnsSemaphores: options.predict && options.predictSemaphores)
+        learnsSemaphores: options.predict && options.predictSemaphores, plan: options.steer)
       environment.add(agent: agent.path, link: link.description)
     }
     let started = monotonicNow()
@@ -56,13 +56,20 @@ struct RunCommand {
     let supervisor = Supervisor(
       child: ChildProcess(pid: pid), options: options, intake: intake, listener: listener,
       watch: watch, output: output, screen: screen, started: started)
-    let result = supervisor.run()
-    output.finish(result.report, always: result.killed)
+    var result = supervisor.run()
+    let lasted = monotonicNow() - started
+    let confirmed =
+      options.confirm
+      ? Confirmation(
+        program: program, agent: agent, image: image, words: words, options: options,
+        supervisor: supervisor, lasted: lasted
+      ).complete(&result.report, watch.predictions, arguments: arguments) : []
+    output.finish(result.report, always: result.killed, again: confirmed)
     finishWriting(output, supervisor)
     // Words behind a JSON report would spoil it.
     let isApart = options.format == .text || options.output != nil
     if !options.quiet && isApart { supervisor.screen.remarks.forEach(Tool.say) }
-    if options.verbose { sayWhatWasWatched(result.report, agent, since: started) }
+    if options.verbose { sayWhatWasWatched(result.report, agent, lasted: lasted) }
     return ExitStatus.of(
       result.end, findings: result.report.findings, failOn: options.failOn,
       timedOut: result.timedOut)
@@ -137,8 +144,8 @@ struct RunCommand {
     }
   }
 
-  private func sayWhatWasWatched(_ report: HangReport, _ agent: AgentLibrary, since: UInt64) {
-    let tenths = (monotonicNow() - since) / 100_000_000
+  private func sayWhatWasWatched(_ report: HangReport, _ agent: AgentLibrary, lasted: UInt64) {
+    let tenths = lasted / 100_000_000
     let how: String
     switch (report.process.exit?.status, report.process.exit?.signal) {
     case (let status?, _): how = "ended with status \(status)"

@@ -73,9 +73,10 @@ final class RunOutput {
     }
   }
 
-  /// The last report. `always`: say so even where there is no finding.
-  func finish(_ report: HangReport, always: Bool) {
-    let news = news(in: report)
+  /// The last report. `always`: say so even where there is no finding. `again`: indices of findings
+  /// that have changed since they were told.
+  func finish(_ report: HangReport, always: Bool, again: Set<Int> = []) {
+    let news = news(in: report, again: again)
     let isSuppressed = report.suppressed != nil
     let isSilent =
       report.findings.isEmpty
@@ -95,9 +96,10 @@ final class RunOutput {
   }
 
   /// What has not been told; how many were suppressed is told at the end.
-  private func news(in report: HangReport) -> HangReport {
+  private func news(in report: HangReport, again: Set<Int> = []) -> HangReport {
     var news = report
-    news.findings = Array(report.findings.dropFirst(told))
+    news.findings = report.findings.indices.filter { $0 >= told || again.contains($0) }
+      .map { report.findings[$0] }
     news.suppressed = nil
     return news
   }

@@ -1,4 +1,5 @@
 import HangReport
+import ProcessInspector
 import Testing
 
 @testable import hangcheck
@@ -42,6 +43,15 @@ import Testing
       $0.predict = false
       $0.predictSemaphores = true
       $0.confirm = true
+    },
+    Line(words: "--steer 500@+1f:lib.so+2/+3 a", command: .run(programAt: 2)) {
+      $0.steer = SteeringPlan(
+        milliseconds: 500,
+        steps: [
+          .init(
+            asks: [.init(image: "", offset: 0x1f), .init(image: "lib.so", offset: 2)],
+            took: [.init(image: "", offset: 3)])
+        ])
     },
     Line(words: "--stacks site --no-follow --verbose a", command: .run(programAt: 4)) {
       $0.stacks = .site
@@ -92,6 +102,7 @@ import Testing
     ("--timeout ٣s a", "is no duration"),
     ("--quiet=1 a", "--quiet takes no value"),
     ("--predict yes a", "none of on, off"),
+    ("--steer 5 a", "--steer: '5' is no plan; paste the one that --confirm has shown"),
     ("attach", "attach: the process's id (PID) is missing"),
     ("attach x", "no process id"),
     ("attach 0", "no process id"),
@@ -109,6 +120,15 @@ import Testing
     }
     #expect(error?.message.contains(reason) == true, "\(error?.message ?? "")")
     #expect(error?.message.contains("\n") == false)
+  }
+
+  @Test(arguments: [
+    ("--confirm a", nil), ("--steer 1@+1 a", nil),
+    ("--confirm --predict off a", "--predict off"), ("--confirm --steer 1@+1 a", "--steer"),
+  ] as [(String, String?)])
+  func together(_ words: String, _ reason: String?) throws {
+    let options = try Invocation.parse(words.split(separator: " ").map(String.init)).options
+    #expect(options.unavailable?.contains(reason ?? "\n") == (reason == nil ? nil : true))
   }
 
   @Test func environmentAppliesBelowTheCommandLine() throws {

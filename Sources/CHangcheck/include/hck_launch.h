@@ -9,10 +9,13 @@
 
 /// Starts a program with `mask` as its signal mask. Swift has no fork, and posix_spawn can not give
 /// the child an ignored SIGCHLD that its parent must handle. Returns the pid, or -errno of vfork or
-/// execve: the child has executed the program when this returns.
+/// execve: the child has executed the program when this returns. `apart`: -1, or a descriptor for its
+/// three streams; then it has a session of its own, without a terminal, and ends with this thread.
 pid_t hck_spawn(
     const char *path, char *const argv[], char *const envp[], const sigset_t *mask,
-    bool ignores_child_signal);
+    bool ignores_child_signal, int apart);
+/// Whether processes whose parents have gone become children of this one. prctl is variadic.
+void hck_adopt_orphans(bool adopts);
 
 /// Makes SIGCHLD deliver again where it was inherited as ignored; tells whether it was.
 bool hck_take_child_signal(void);

@@ -17,12 +17,14 @@ extension TextPage {
     for evidence in finding.evidence {
       line()
       line(style.heading(sentenceCase(lettered(cleaned(evidence.label)))))
-      write(evidence.stack, indent: "  ", start: "at ")
+      // The command that makes it happen has no stack.
+      if !evidence.stack.isEmpty { write(evidence.stack, indent: "  ", start: "at ") }
     }
     line()
     line(style.heading("What to change"))
     let locks = finding.resources.map { letters.letter($0) }
-    guard locks.count > 1, let last = finding.evidence.last else {
+    guard locks.count > 1, let last = finding.evidence.last(where: { !$0.stack.isEmpty })
+    else {
       line("  Read once and pass the value on: do not ask again while reading.")
       return
     }
