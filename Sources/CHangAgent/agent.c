@@ -4,6 +4,7 @@
 #include "hck_order.h"
 #include "include/hck_misuse.h"
 #include "include/hck_real.h"
+#include "include/hck_sanitizer.h"
 #include "include/hck_steer.h"
 
 #include <dlfcn.h>
@@ -103,6 +104,7 @@ static void take_environment(void) {
   }
   for (char **e = link; *e; e++) { e[0] = e[1]; }
   hck_socket_name = name;
+  hck_take_sanitizer_word(environ);
 
   for (char **e = environ; *e; e++) {
     if (strncmp(*e, "LD_PRELOAD=", 11) != 0) { continue; }
@@ -131,6 +133,7 @@ __attribute__((constructor)) static void begin(void) {
     resolve();
     hck_find_program();
     hck_resolve_dispatch();
+    hck_resolve_sanitizer();
     hck_install_steering();
     hck_agent_begin();
   }

@@ -2,6 +2,7 @@
 // these run in children of vfork and in signal handlers. Nothing is added for a program that could
 // not load the agent.
 #include "include/hck_real.h"
+#include "include/hck_sanitizer.h"
 #include "hck_system.h"
 
 #include <alloca.h>
@@ -155,23 +156,41 @@ static int wanted(char *const environment[]) {
   return hck_socket_name && !is_cramped() && hck_follows() && hck_agent_path && !find(environment, "HANGCHECK_LINK=");
 }
 
-// Room for the copy that `fill` writes: two more entries and the end.
-#define ROOM(environment) ((length_of(environment) + 3) * sizeof(char *))
-#define TEXT(environment)                                                                     \
-  (strlen(find(environment, "LD_PRELOAD=") ? *find(environment, "LD_PRELOAD=") : "LD_PRELOAD=") + \
-   strlen(hck_agent_path) + 2)
+static const char preload_name[] = "LD_PRELOAD=", sanitizer_name[] = HCK_SANITIZER_VARIABLE;
+
+static int is_ours(const char *entry) {
+  return strncmp(entry, preload_name, sizeof preload_name - 1) == 0 ||
+         strncmp(entry, sanitizer_name, sizeof sanitizer_name - 1) == 0;
+}
+
+static const char *entry_of(char *const environment[], const char *name) {
+  char *const *entry = find(environment, name);
+  return entry ? *entry : name;
+}
+
+// Room for the copy that `fill` writes: three more entries and the end, and the text of two.
+#define ROOM(environment) ((length_of(environment) + 4) * sizeof(char *))
+#define TEXT(environment)                                                                   \
+  (strlen(entry_of(environment, preload_name)) + strlen(hck_agent_path) + 2 +               \
+   strlen(entry_of(environment, sanitizer_name)) + sizeof HCK_SANITIZER_WORD + 1)
+
+// The entry with one more word at its end; returns where the next text begins.
+static char *extend(char *text, char *const environment[], const char *name, const char *word) {
+  strcpy(text, entry_of(environment, name));
+  if (find(environment, name) && strlen(text) > strlen(name)) { strcat(text, ":"); }
+  strcat(text, word);
+  return text + strlen(text) + 1;
+}
 
 static char *const *fill(char *const environment[], char **copy, char *text) {
-  char *const *preload = find(environment, "LD_PRELOAD=");
-  const char *before = preload ? *preload : "LD_PRELOAD=";
-  strcpy(text, before);
-  if (preload && before[11]) { strcat(text, ":"); }
-  strcat(text, hck_agent_path);
+  char *more = extend(text, environment, preload_name, hck_agent_path);
+  extend(more, environment, sanitizer_name, HCK_SANITIZER_WORD);
   size_t n = 0;
   for (size_t i = 0; environment && environment[i]; i++) {
-    if (strncmp(environment[i], "LD_PRELOAD=", 11) != 0) { copy[n++] = environment[i]; }
+    if (!is_ours(environment[i])) { copy[n++] = environment[i]; }
   }
   copy[n++] = text;
+  copy[n++] = more;
   copy[n++] = hck_link_entry;
   copy[n] = 0;
   return copy;
@@ -260,22 +279,26 @@ int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t 
 // system and popen start the shell inside glibc with `environ`: while glibc reads it, that is a
 // copy with the agent. The copy lies in pages of its own that are never given back, so that nobody
 // is left with a pointer to what is gone.
+static int is_unchanged(const char *name, const char *entry, const char *word) {
+  char *const *now = find(environ, name);
+  size_t own = strlen(entry) - strlen(word);
+  return now ? strlen(*now) + 1 == own && strncmp(*now, entry, own - 1) == 0 : own == strlen(name);
+}
+
 static char **shared_copy(void) {
   static volatile int busy;
   static char **copy;
   static size_t room;
-  char *const *preload = find(environ, "LD_PRELOAD=");
-  size_t own = strlen(hck_preload_entry) - strlen(hck_agent_path);
-  int same = preload ? strlen(*preload) + 1 == own && strncmp(*preload, hck_preload_entry, own - 1) == 0
-                     : own == strlen("LD_PRELOAD=");
-  if (!same || __sync_lock_test_and_set(&busy, 1)) { return 0; }
+  int preload = find(environ, preload_name) || find(environ, sanitizer_name);
+  if (!is_unchanged(preload_name, hck_preload_entry, hck_agent_path) ||
+      !is_unchanged(sanitizer_name, hck_sanitizer_entry, HCK_SANITIZER_WORD) || __sync_lock_test_and_set(&busy, 1)) { return 0; }
   size_t count = length_of(environ), n = 0, at = 0;
   char **current = copy;
   if (current) {
     while (at < count && environ[at] == current[n]) { at++, n++; }
   }
   if (!current || at < count || preload) {
-    if (!current || count + 3 > room || at < count) {
+    if (!current || count + 4 > room || at < count) {
       room = count + 64;
       void *pages = mmap(0, room * sizeof(char *), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       current = pages == MAP_FAILED ? 0 : pages;
@@ -283,14 +306,15 @@ static char **shared_copy(void) {
     if (current) {
       n = 0;
       for (size_t i = 0; i < count; i++) {
-        if (strncmp(environ[i], "LD_PRELOAD=", 11) != 0) { current[n++] = environ[i]; }
+        if (!is_ours(environ[i])) { current[n++] = environ[i]; }
       }
     }
   }
   if (current) {
     current[n] = hck_preload_entry;
-    current[n + 1] = hck_link_entry;
-    current[n + 2] = 0;
+    current[n + 1] = hck_sanitizer_entry;
+    current[n + 2] = hck_link_entry;
+    current[n + 3] = 0;
   }
   copy = current;
   __sync_lock_release(&busy);

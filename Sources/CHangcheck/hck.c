@@ -47,6 +47,16 @@ static int note_program(struct dl_phdr_info *info, size_t size, void *none) {
   return 1;
 }
 
+int hck_is_joinable(void) {
+  pthread_attr_t attributes;
+  int state = PTHREAD_CREATE_DETACHED;
+  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+    pthread_attr_getdetachstate(&attributes, &state);
+    pthread_attr_destroy(&attributes);
+  }
+  return state == PTHREAD_CREATE_JOINABLE;
+}
+
 void hck_find_program(void) { dl_iterate_phdr(note_program, NULL); }
 
 hck_executor (*hck_current_executor_function)(void);

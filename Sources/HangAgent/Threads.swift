@@ -8,6 +8,10 @@ public typealias ThreadResult = UnsafeMutablePointer<UnsafeMutableRawPointer?>
   _ thread: UnsafeMutablePointer<pthread_t>, _ attributes: UnsafePointer<pthread_attr_t>?,
   _ body: hck_thread_body, _ argument: UnsafeMutableRawPointer?
 ) -> Int32 {
+  if argument == nil, isSanitizer(hck_frame()) {
+    let body = UnsafeMutableRawPointer(bitPattern: unsafeBitCast(body, to: Int.self))
+    return hck_real_pthread_create(thread, attributes, sanitizerThread, body)
+  }
   let error = hck_errno()
   guard let arena = hck_arena_get() ?? makeArena(), hck_closed() == 0, let slot = takeSlot(arena)
   else {

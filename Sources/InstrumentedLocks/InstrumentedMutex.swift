@@ -43,7 +43,7 @@
     ) throws(E) -> sending Result {
       let isRecorded = _takeAtOnce() ? false : _wait()
       mark.taken.store(hck_here(), ordering: .relaxed)
-      if hck_is_racing() != 0 { _tellTaken() }
+      if hck_is_ordering() != 0 { _tellTaken(isRecorded) }
       defer { _giveBack(isRecorded) }
       return try body(&value._address.pointee)
     }
@@ -55,7 +55,7 @@
     ) throws(E) -> sending Result? {
       guard handle._address.pointee.unsafeTryLock() else { return nil }
       mark.taken.store(hck_here(), ordering: .relaxed)
-      if hck_is_racing() != 0 { _tellTaken() }
+      if hck_is_ordering() != 0 { _tellTaken(false, isTried: true) }
       defer { _giveBack(false) }
       return try body(&value._address.pointee)
     }
@@ -79,7 +79,7 @@
     @usableFromInline @_transparent
     borrowing func _giveBack(_ isRecorded: Bool) {
       if isRecorded { _forget() }
-      if hck_is_racing() != 0 { _tellGiven() }
+      if hck_is_ordering() != 0 { _tellGiven() }
       handle._address.pointee.unsafeUnlock()
     }
 
@@ -109,11 +109,26 @@
       return true
     }
 
+    /// Where somebody asks for orders, each hold goes on record.
     @usableFromInline @inline(never)
-    borrowing func _tellTaken() { RaceOrder.tookNow(resourceWord(_word, HCK_FUTEX_LOCK)) }
+    borrowing func _tellTaken(_ isRecorded: Bool, isTried: Bool = false) {
+      tellTaken(isRecorded, isTried, hck_frame())
+    }
+
+    borrowing func tellTaken(_ isRecorded: Bool, _ isTried: Bool, _ frame: UnsafeRawPointer) {
+      let word = resourceWord(_word, HCK_FUTEX_LOCK)
+      if !isRecorded, hck_learns_lock_orders() != 0, let slot = currentSlot() {
+        acquired(slot, isTried ? word | timedBit : word, frame)
+      }
+      RaceOrder.tookNow(word)
+    }
 
     @usableFromInline @inline(never)
-    borrowing func _tellGiven() { RaceOrder.givesNow(resourceWord(_word, HCK_FUTEX_LOCK)) }
+    borrowing func _tellGiven() {
+      let word = resourceWord(_word, HCK_FUTEX_LOCK)
+      RaceOrder.givesNow(word)
+      if hck_learns_lock_orders() != 0, let slot = hck_slot_of_thread() { released(slot, word) }
+    }
 
     @usableFromInline @inline(never)
     borrowing func _forget() {
@@ -125,9 +140,10 @@
     /// Takes the mutex; equals `Mutex._unsafeLock()`.
     @_transparent
     public borrowing func _unsafeLock() {
-      if !_takeAtOnce() { _waitApart() }
+      let isAtOnce = _takeAtOnce()
+      if !isAtOnce { _waitApart() }
       mark.taken.store(hck_here(), ordering: .relaxed)
-      if hck_is_racing() != 0 { _tellTaken() }
+      if hck_is_ordering() != 0 { _tellTaken(!isAtOnce) }
     }
 
     /// Takes the mutex if it is free; equals `Mutex._unsafeTryLock()`.
@@ -135,7 +151,7 @@
     public borrowing func _unsafeTryLock() -> Bool {
       guard handle._address.pointee.unsafeTryLock() else { return false }
       mark.taken.store(hck_here(), ordering: .relaxed)
-      if hck_is_racing() != 0 { _tellTaken() }
+      if hck_is_ordering() != 0 { _tellTaken(false, isTried: true) }
       return true
     }
 
@@ -148,21 +164,22 @@
         if mark.takeHoldRecorded() { released(slot, resourceWord(_word, HCK_FUTEX_LOCK)) }
         if owner != slot.pointee.tid { _unlocksOthers(owner, hck_frame()) }
       }
-      if hck_is_racing() != 0 { _tellGiven() }
+      if hck_is_ordering() != 0 { _tellGiven() }
       handle._address.pointee.unsafeUnlock()
     }
 
     /// What `InstrumentedUnfairLock` calls: the site is its caller's.
     borrowing func _lock(from frame: UnsafeRawPointer) {
-      if !_takeAtOnce() { mark.setHoldRecorded(_wait(frame)) }
+      let isAtOnce = _takeAtOnce()
+      if !isAtOnce { mark.setHoldRecorded(_wait(frame)) }
       mark.taken.store(frame.load(fromByteOffset: 8, as: UInt64.self), ordering: .relaxed)
-      if hck_is_racing() != 0 { _tellTaken() }
+      if hck_is_ordering() != 0 { tellTaken(!isAtOnce, false, frame) }
     }
 
     borrowing func _tryLock(from frame: UnsafeRawPointer) -> Bool {
       guard handle._address.pointee.unsafeTryLock() else { return false }
       mark.taken.store(frame.load(fromByteOffset: 8, as: UInt64.self), ordering: .relaxed)
-      if hck_is_racing() != 0 { _tellTaken() }
+      if hck_is_ordering() != 0 { tellTaken(false, true, frame) }
       return true
     }
 

@@ -75,8 +75,9 @@
       guard let slot = hck_slot_of_thread(), pthread_rwlock_tryrdlock(lock) == 0 else {
         return waitToRead(frame)
       }
+      acquired(slot, word | sharedBit, frame)
       RaceOrder.took(word | sharedBit)
-      return acquired(slot, word | sharedBit, frame)
+      return 0
     }
 
     /// Takes the lock for writing; equals `pthread_rwlock_wrlock`. 0, or EDEADLK where this thread
@@ -87,15 +88,16 @@
       guard let slot = hck_slot_of_thread(), pthread_rwlock_trywrlock(lock) == 0 else {
         return waitToWrite(frame)
       }
+      acquired(slot, word, frame)
       RaceOrder.took(word)
-      return acquired(slot, word, frame)
+      return 0
     }
 
     /// Takes the lock for reading if it can be had at once; equals `pthread_rwlock_tryrdlock`.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) public func tryReadLock() -> Bool {
       guard pthread_rwlock_tryrdlock(lock) == 0 else { return false }
-      if let slot = currentSlot() { acquired(slot, word | sharedBit, hck_frame()) }
+      if let slot = currentSlot() { acquired(slot, word | sharedBit | timedBit, hck_frame()) }
       RaceOrder.took(word | sharedBit)
       return true
     }
@@ -104,7 +106,7 @@
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) public func tryWriteLock() -> Bool {
       guard pthread_rwlock_trywrlock(lock) == 0 else { return false }
-      if let slot = currentSlot() { acquired(slot, word, hck_frame()) }
+      if let slot = currentSlot() { acquired(slot, word | timedBit, hck_frame()) }
       RaceOrder.took(word)
       return true
     }
@@ -126,14 +128,14 @@
     /// Gives the lock back, however it was taken; equals `pthread_rwlock_unlock`.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @discardableResult @inline(never) public func unlock() -> Int32 {
-      RaceOrder.gives(word)
-      if let slot = hck_slot_of_thread(), releasedNewest(slot, word) {
+      if !RaceOrder.isOn, let slot = hck_slot_of_thread(), releasedNewest(slot, word) {
         return pthread_rwlock_unlock(lock)
       }
       return unlockUnusually(hck_frame())
     }
 
     @inline(never) private func unlockUnusually(_ frame: UnsafeRawPointer) -> Int32 {
+      RaceOrder.gives(word)
       if let slot = currentSlot(), !released(slot, word) { unlocksOthers(slot, frame) }
       return pthread_rwlock_unlock(lock)
     }
@@ -160,7 +162,7 @@
       let result = call(lock)
       endWait(slot, before)
       if result == 0 {
-        acquired(slot, word | flags & sharedBit, frame)
+        acquired(slot, word | flags, frame)
         RaceOrder.took(word | flags)
       } else if result == EDEADLK {
         raise(HCK_ALARM_WRITE_TWICE, word, other: UInt64(slot.pointee.tid), frame)

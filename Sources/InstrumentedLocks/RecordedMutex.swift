@@ -47,7 +47,7 @@
         return tookUnrecorded(InProcess.tryLock(pointer, frame))
       }
       guard pthread_mutex_trylock(pointer) == 0 else { return false }
-      acquired(slot, word, frame)
+      acquired(slot, word | timedBit, frame)
       RaceOrder.took(word)
       return true
     }
@@ -61,7 +61,7 @@
       let result = pthread_mutex_timedlock(pointer, &time)
       endWait(slot, before)
       guard result == 0 else { return false }
-      acquired(slot, word, frame)
+      acquired(slot, word | timedBit, frame)
       RaceOrder.took(word)
       return true
     }
@@ -72,12 +72,19 @@
     }
 
     @inline(__always) func unlock(isOwned: Bool = false, _ frame: UnsafeRawPointer) {
-      RaceOrder.gives(word)
-      if let slot = hck_slot_of_thread(), releasedNewest(slot, word) {
+      if RaceOrder.isOn {
+        unlockInOrder(isOwned: isOwned, frame)
+      } else if let slot = hck_slot_of_thread(), releasedNewest(slot, word) {
         pthread_mutex_unlock(pointer)
       } else {
         unlockUnusually(isOwned: isOwned, frame)
       }
+    }
+
+    /// Apart, and from the start on, for the same reason.
+    @inline(never) private func unlockInOrder(isOwned: Bool, _ frame: UnsafeRawPointer) {
+      RaceOrder.givesNow(word)
+      unlockUnusually(isOwned: isOwned, frame)
     }
 
     @inline(never) private func unlockUnusually(isOwned: Bool, _ frame: UnsafeRawPointer) {
@@ -92,6 +99,7 @@
       if let slot = hck_slot_of_thread() { while released(slot, word) {} }
       if Misuse.state(pointer).isLocked { Misuse.endsHeld(pointer, frame) }
       RaceOrder.ends(word & HCK_ADDRESS_MASK)
+      goneLock(word)
       pthread_mutex_destroy(pointer)
     }
   }

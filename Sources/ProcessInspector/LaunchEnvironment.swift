@@ -1,7 +1,7 @@
 internal import Glibc
 
 /// The environment that the program gets: the inherited one, byte for byte and in its order, plus
-/// the two entries that the agent needs.
+/// the entries that the agent needs.
 package struct LaunchEnvironment {
   private var entries: [UnsafeMutablePointer<CChar>] = []
 
@@ -44,7 +44,15 @@ package struct LaunchEnvironment {
       set(Array("LD_PRELOAD=\(agent)".utf8), at: nil)
     }
     set(Array("HANGCHECK_LINK=\(link)".utf8), at: index(of: "HANGCHECK_LINK"))
+    let options = bytes(of: "TSAN_OPTIONS") ?? []
+    set(
+      "TSAN_OPTIONS=".utf8 + options + (options.isEmpty ? "" : ":").utf8
+        + Self.sanitizerWord.utf8, at: index(of: "TSAN_OPTIONS"))
   }
+
+  /// Makes ThreadSanitizer, in whatever program is built with it, say to the agent as well what it
+  /// prints (`HCK_SANITIZER_WORD`); the agent takes it out again.
+  private static let sanitizerWord = "log_to_syslog=1"
 
   package var array: CStringArray { CStringArray(entries) }
   package var strings: [String] { entries.map { String(cString: $0) } }

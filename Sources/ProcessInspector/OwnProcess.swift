@@ -9,6 +9,9 @@ package final class OwnProcess {
   private let arena: Arena
   private let watch: DeadlockWatch
   private let lockUse: LockUseWatch
+  private let orders: OrderWatch
+  /// The addresses of what was in each deadlock that was told.
+  private var deadlocked: [Set<UInt64>] = []
   let files: ProcessFiles
   let memory: ProcessMemory
   let capture = SignalCapture()
@@ -25,6 +28,7 @@ package final class OwnProcess {
     memory = ProcessMemory(pid)
     watch = DeadlockWatch(pid: pid, arena: arena)
     lockUse = LockUseWatch(arena: arena, files: files, memory: memory)
+    orders = OrderWatch(arena: arena)
     observer = KernelThreadID(Int32(bitPattern: hck_gettid()))
     watch.ignored = [observer]
   }
@@ -88,6 +92,11 @@ package final class OwnProcess {
       deadlocks.map { maker.finding(for: $0) } + alarms.misuses.map { misuses.finding(for: $0) }
       + alarms.races.map { races.finding(for: $0) }
     for deadlock in deadlocks { noteTold(deadlock, look) }
+    for finding in report.findings where finding.kind == .deadlock {
+      deadlocked.append(
+        Set(
+          report.resources.filter { finding.resources.contains($0.id) }.map(\.address.rawValue)))
+    }
     report.findings += longWaits(in: long, look, report, assembler)
     guard !report.findings.isEmpty else { return nil }
     let named = Set(report.findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
@@ -101,6 +110,28 @@ package final class OwnProcess {
     report.limits = limits.isEmpty ? nil : limits
     return report
   }
+  /// The report of lock orders that could deadlock and were not told before; `isLast`: the process
+  /// ends.
+  package func orderReport(now: UInt64, isLast: Bool) -> HangReport? {
+    hck_sanitizer_ignore_begin()
+    defer { hck_sanitizer_ignore_end() }
+    let cycles = orders.tick(now: now, isLast: isLast).filter { cycle in
+      !deadlocked.contains { cycle.locks.isSubset(of: $0) }
+    }
+    guard !cycles.isEmpty else { return nil }
+    var page = OrderPage(
+      assembler: ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true))
+    var report = HangReport(
+      tool: .current, mode: .inProcess,
+      process: WatchedProcess(
+        pid: files.pid.rawValue, executable: files.executable(), arguments: files.arguments()))
+    report.findings = page.findings(of: cycles, process: report.process)
+    (report.threads, report.resources) = (page.threads, page.resources)
+    let limits = page.assembler.limits + orders.limits
+    report.limits = limits.isEmpty ? nil : limits
+    return report
+  }
+
   /// Told by the report that the last look returned.
   private(set) var unsettled: [RecordedAlarm] = []
 

@@ -15,15 +15,9 @@ extension RunProcess {
     }
     guard !cycles.isEmpty else { return nil }
     var page = OrderPage(assembler: assembler(alive: isAlive))
-    let steps = cycles.map { page.steps(of: $0) }
-    let maker = LockOrderFinding(
-      threads: page.threads, resources: page.resources, process: watched)
-    let findings = zip(cycles, steps).map { cycle, steps in
-      maker.finding(for: steps, isOfOneThread: cycle.isOfOneThread)
-    }
-    let predictions = cycles.indices.filter { !cycles[$0].isOfOneThread }.compactMap { index in
-      page.prediction(of: cycles[index], findings[index], asks: steps[index].map(\.asks))
-    }
+    let findings = page.findings(of: cycles, process: watched)
+    let predictions = zip(cycles, findings).filter { !$0.0.isOfOneThread }
+      .compactMap { page.prediction(of: $0, $1) }
     return (
       findings,
       Picture(
@@ -44,7 +38,17 @@ struct OrderPage {
 
   init(assembler: ReportAssembler) { self.assembler = assembler }
 
-  mutating func steps(of cycle: OrderWatch.Cycle) -> [LockOrderFinding.Step] {
+  mutating func findings(
+    of cycles: [OrderWatch.Cycle], process: WatchedProcess
+  ) -> [Finding] {
+    let steps = cycles.map { self.steps(of: $0) }
+    let maker = LockOrderFinding(threads: threads, resources: resources, process: process)
+    return zip(cycles, steps).map { cycle, steps in
+      maker.finding(for: steps, isOfOneThread: cycle.isOfOneThread)
+    }
+  }
+
+  private mutating func steps(of cycle: OrderWatch.Cycle) -> [LockOrderFinding.Step] {
     cycle.steps.map { step in
       LockOrderFinding.Step(
         thread: thread(step), holds: resource(step.holdsLock),
@@ -54,7 +58,7 @@ struct OrderPage {
     }
   }
 
-  private func stack(_ site: UInt32) -> [Frame] {
+  func stack(_ site: UInt32) -> [Frame] {
     assembler.acquisition(assembler.arena.orderSite(site), live: [])
   }
 

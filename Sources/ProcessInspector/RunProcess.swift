@@ -10,13 +10,14 @@ final class RunProcess {
   let watch: DeadlockWatch
   let lockUse: LockUseWatch
   let orders: OrderWatch
-  private let files: ProcessFiles
+  let files: ProcessFiles
   let memory: ProcessMemory
   /// Alarms that were taken and are not told yet.
   var unsettled: [RecordedAlarm] = []
   /// Whether a group or semaphore that somebody waits for while the program ends can be left or
   /// signalled by nothing that lives; without it none is told. The process stands still meanwhile.
   var confirmsAtExit: ((RecordedAlarm, Look) -> Bool)?
+  let words: SanitizerWords
   private let capture: StackCapture
   private let pidfd: Int32
   let isRoot: Bool
@@ -28,6 +29,7 @@ final class RunProcess {
     self.isRoot = isRoot
     capture = StackCapture(child: isRoot ? KernelThreadID(pid.rawValue) : nil)
     files = ProcessFiles(pid)
+    words = SanitizerWords(arena)
     memory = ProcessMemory(pid)
     watch = DeadlockWatch(pid: pid, arena: arena)
     lockUse = LockUseWatch(arena: arena, files: files, memory: memory)
@@ -47,6 +49,7 @@ final class RunProcess {
   /// Deadlocks that became certain, each once. `now`: CLOCK_MONOTONIC in nanoseconds.
   func tick(now: UInt64) -> [ConfirmedDeadlock] {
     arena.setClock(milliseconds: UInt32(truncatingIfNeeded: now / 1_000_000))
+    if let own = words.sanitizerThread { watch.ignored = [own] }
     capture.releaseStrays()
     if now &- mappedAt > mappingInterval {
       // For the case that the process is killed: its libraries are known soon after its start,

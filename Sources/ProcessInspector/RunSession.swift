@@ -77,6 +77,7 @@ package final class RunSession: RunWatch {
       if !confirmed.isEmpty { events.append(tell(confirmed, process)) }
       if let event = tellLongWaits(of: process, now: now) { events.append(event) }
       if let event = tellAlarms(of: process, now: now) { events.append(event) }
+      if let event = tellRaces(of: process) { events.append(event) }
       let isGone = !process.isRoot && !process.isAlive
       if addOrders(of: process, now: now, isLast: isGone) {
         events.append(.report(report, mainThreadIsStuck: false))
@@ -84,6 +85,7 @@ package final class RunSession: RunWatch {
       // The program's own arena is kept: it is what is known when it was killed.
       if isGone {
         if let event = tellAlarms(of: process, now: now) { events.append(event) }
+        if let event = tellRaces(of: process) { events.append(event) }
         processes[pid] = nil
       }
     }
@@ -111,8 +113,12 @@ package final class RunSession: RunWatch {
       stuckChildren: mainIsStuck && !process.isRoot ? [process.pid.rawValue] : [])
   }
 
-  /// Findings in the numbers of a picture, and what they need of it.
-  func add(_ findings: [Finding], _ picture: RunProcess.Picture, of process: RunProcess) {
+  /// Findings in the numbers of a picture, and what they need of it. `isWhole`: all of the process's
+  /// threads are in it.
+  func add(
+    _ findings: [Finding], _ picture: RunProcess.Picture, of process: RunProcess,
+    isWhole: Bool = true
+  ) {
     nameProgram(of: process)
     let wanted = Set(findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
     var picture = picture
@@ -120,8 +126,10 @@ package final class RunSession: RunWatch {
     let adopted = adopt(picture, of: process)
     let findings = findings.map { renumbered($0, adopted) }
     let threads = Set(findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
-    add(adopted, named: hasPicture ? threads : nil, resources: Set(findings.flatMap(\.resources)))
-    hasPicture = true
+    add(
+      adopted, named: hasPicture || !isWhole ? threads : nil,
+      resources: Set(findings.flatMap(\.resources)))
+    if isWhole { hasPicture = true }
     for limit in picture.limits { addLimit(limit) }
     report.findings += findings
   }
@@ -228,7 +236,8 @@ package final class RunSession: RunWatch {
   /// The first picture whole; of a later one what its findings name, which replaces what was known.
   private func add(_ adopted: Adopted, named: Set<ThreadID>?, resources: Set<ResourceID>) {
     guard let named else {
-      report.threads = adopted.picture.threads
+      let seen = Set(adopted.picture.threads.map(\.id))
+      report.threads = adopted.picture.threads + report.threads.filter { !seen.contains($0.id) }
       report.resources = adopted.picture.resources
       return
     }
@@ -322,6 +331,7 @@ package final class RunSession: RunWatch {
     for pid in processes.keys.sorted() {
       guard let process = processes[pid] else { continue }
       addLastAlarms(of: process, now: hck_monotonic_ns())
+      addRaces(of: process)
       _ = addOrders(of: process, now: hck_monotonic_ns(), isLast: true)
     }
     if case .signal(SIGKILL) = exit, !hasPicture, let root = processes[ProcessID(setup.pid)] {
@@ -344,10 +354,7 @@ package final class RunSession: RunWatch {
         now: now, isLast: isLast, process: report.process, without: deadlocked(process))
     else { return false }
     predictions += predicted
-    let hadPicture = hasPicture
-    hasPicture = true
-    add(findings, picture, of: process)
-    hasPicture = hadPicture
+    add(findings, picture, of: process, isWhole: false)
     return true
   }
 
@@ -362,7 +369,7 @@ package final class RunSession: RunWatch {
     }
   }
 
-  private func addLimit(_ text: String) {
+  func addLimit(_ text: String) {
     if report.limits?.contains(text) == true { return }
     report.limits = (report.limits ?? []) + [text]
   }

@@ -136,6 +136,63 @@ private func handover(
   }
 }
 
+/// What a thread without a name of its own hands over to: whoever begins, or asks for all, later.
+@inlinable @inline(__always) var everybody: ResourceWord { 2 }
+
+/// What the thread did so far happens before all threads that begin later.
+public func handOverToAll(_ slot: Slot) { handOver(slot, everybody) }
+
+/// All that any thread did so far happens before what this one does from here on.
+public func takeOverAll(_ slot: Slot) {
+  guard let arena = hck_arena_get() else { return }
+  takeOver(slot, everybody)
+  var index: UInt32 = 0
+  let slots = hck_load32(&arena.pointee.slots)
+  while index < slots {
+    let other = slotAt(arena, index)
+    index &+= 1
+    if other != slot { takeOver(slot, from: other, arena) }
+  }
+}
+
+/// A clock that grows meanwhile gives some of what it gets.
+private func takeOver(_ slot: Slot, from other: Slot, _ arena: UnsafeMutablePointer<hck_arena>) {
+  guard let theirs = other.pointee.orders, theirs.pointee.component | theirs.pointee.known != 0,
+    let orders = slot.pointee.orders ?? makeThreadOrders(slot, arena),
+    let shared = ordersOf(arena), orders.pointee.busy == 0
+  else { return }
+  orders.pointee.busy = 1
+  hck_order()
+  if growClock(&orders.pointee.known, by: theirs, shared, arena) { slot.pointee.knows &+= 1 }
+  hck_order()
+  orders.pointee.busy = 0
+}
+
+/// Without the agent nobody sees threads begin and be joined: one that is first seen comes after what
+/// the main thread did, and after what threads did that somebody could join.
+func beginUnseen(_ slot: Slot, _ arena: UnsafeMutablePointer<hck_arena>) {
+  guard learnsOrders(arena) else { return }
+  if slot.pointee.tid == arena.pointee.pid {
+    slot.pointee.order_base = hck_main_thread_queue()
+    return
+  }
+  var name: (UInt64, UInt64) = (0, 0)
+  withUnsafeMutablePointer(to: &name) {
+    let name = UnsafeMutableRawPointer($0).assumingMemoryBound(to: CChar.self)
+    hck_thread_name(name)
+    if hck_is_worker_name(name) != 0 { slot.pointee.order_base = onAnyQueue }
+  }
+  takeOver(slot, everybody)
+  var index: UInt32 = 0
+  while index < hck_load32(&arena.pointee.slots) {
+    let other = slotAt(arena, index)
+    index &+= 1
+    guard other.pointee.tid == arena.pointee.pid, other != slot else { continue }
+    takeOver(slot, from: other, arena)
+    break
+  }
+}
+
 // MARK: - Contexts
 
 /// What a thread knows, as a clock for whom it starts; 0 for nothing.

@@ -34,6 +34,22 @@
       }
     }
 
+    /// Learns lock orders from here on. Any thread may call it; it does not end.
+    public static func learnOrders() {
+      begin()
+      guard !isLeftToAgent, let arena = hck_arena_get() else { return }
+      hck_find_program()
+      let offsets = dlsym(nil, "dispatch_queue_offsets")?.assumingMemoryBound(to: UInt16.self)
+      if hck_queue_offsets_known(offsets) != 0 {
+        hck_know_queues(
+          dlsym(nil, "dispatch_get_current_queue"), dlsym(nil, "_dispatch_main_q"),
+          dlsym(nil, "swift_task_getCurrentExecutor"))
+      }
+      arena.pointee.flags |= HCK_FLAG_ORDERS
+      if let slot = currentSlot() { beginUnseen(slot, arena) }
+      hck_begin_ordering(HCK_ORDER_LOCKS)
+    }
+
     private static let agentName: NameFunction? = {
       guard let name = dlsym(nil, "hck_agent_name"), let arena = dlsym(nil, "hck_agent_arena")
       else { return nil }
@@ -115,6 +131,12 @@
       {
         slot.pointee.rounds = 3
       }
+      if hck_learns_lock_orders() != 0, hck_is_joinable() != 0,
+        let slot = value?.assumingMemoryBound(to: hck_slot.self), slot.pointee.rounds >= 3,
+        hck_slot_of_thread() == slot
+      {
+        handOverToAll(slot)
+      }
       endThread(value)
     }
 
@@ -130,6 +152,8 @@
       arena.pointee.free_slot = 0
       arena.pointee.unrecorded = 0
       arena.pointee.shared_tallies = 0
+      arena.pointee.orders = 0
+      arena.pointee.handovers = 0
       hck_store32(&arena.pointee.slots, 0)
     }
 

@@ -132,6 +132,12 @@ private func learn(_ slot: Slot, _ index: UInt64, _ key: UInt64) {
   defer { hck_set_errno(error) }
   unlearned(slot, index)
   if slot.pointee.order_base == onAnyQueue { takeOverFromQueue(slot) }
+  if let arena = hck_arena_get(), arena.pointee.flags & HCK_FLAG_IN_PROCESS != 0,
+    slot.pointee.tid == arena.pointee.pid
+  {
+    // It may have joined some.
+    takeOver(slot, everybody)
+  }
   guard let arena = hck_arena_get(), let orders = slot.pointee.orders,
     let shared = sharedOrders(orders), orders.pointee.busy == 0
   else { return }

@@ -24,6 +24,7 @@ public func beginThread() -> Slot? {
   guard let arena = hck_arena_get() ?? arenaProvider?() else { return nil }
   guard let slot = takeSlot(arena) else { return nil }
   openSlot(slot, arena)
+  if arena.pointee.flags & HCK_FLAG_IN_PROCESS != 0 { beginUnseen(slot, arena) }
   return slot
 }
 

@@ -13,7 +13,9 @@ extension Watchdog {
     public var hangThreshold = Duration.milliseconds(250)
     /// How long a wait may last before it is worth a note.
     public var waitThreshold = Duration.seconds(10)
-    /// Whether lock orders that could deadlock are reported; kept for the version that finds them.
+    /// Whether lock orders that could deadlock are learned, from `start` on, and reported. Costs a
+    /// few nanoseconds a nested lock, and some fifty an `InstrumentedMutex`. Threads are first seen
+    /// at their first drop-in: what the main thread did by then is taken to come before.
     public var predictsDeadlocks = false
     /// A file of rules, of the form that `docs/suppressions.md` describes: what they match is not
     /// told. It is read by `start`; one that cannot be read is named on standard error and left out.

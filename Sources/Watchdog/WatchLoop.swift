@@ -64,6 +64,20 @@ final class WatchLoop: Sendable {
     }
   }
 
+  /// What can only be told at the end: 0 nothing, 1 asked for, 2 told.
+  private let ending = Atomic<Int>(0)
+
+  /// Tells what is left to tell of lock orders, for the process ends.
+  func tellLast() {
+    let begun = OwnProcess.now
+    ending.store(1, ordering: .releasing)
+    while ending.load(ordering: .acquiring) == 1, !isStopped.load(ordering: .relaxed),
+      OwnProcess.now &- begun < Self.patience
+    {
+      usleep(2000)
+    }
+  }
+
   // Microseconds between two looks.
   private static let idle: UInt32 = 35_000
   private static let awake: UInt32 = 10_000
@@ -74,6 +88,8 @@ final class WatchLoop: Sendable {
     Self.apartFromForks { OwnProcess.prepare() }
     while !isStopped.load(ordering: .acquiring) {
       var report: HangReport?
+      var orders: HangReport?
+      let isLast = ending.load(ordering: .acquiring) == 1
       var pause = Self.idle
       let raised = OwnProcess.alarmsRaised
       Self.apartFromForks {
@@ -82,8 +98,11 @@ final class WatchLoop: Sendable {
         let now = OwnProcess.now
         report = process?.tick(now: now)
         if process?.seesYoungWaits(now: now) == true { pause = Self.awake }
+        orders = process?.orderReport(now: now, isLast: isLast)
       }
       if let report { tell(report) }
+      if let orders { tell(orders) }
+      if isLast { ending.store(2, ordering: .releasing) }
       heard.store(raised, ordering: .releasing)
       usleep(pause)
     }

@@ -65,6 +65,7 @@ public final class Watchdog: Sendable {
       if error == 0 {
         state = State(loop: loop, pid: getpid())
         InProcess.setWatched(true)
+        if configuration.predictsDeadlocks { InProcess.learnOrders() }
         _ = Self.endIsSeen
       }
       return error
@@ -101,6 +102,7 @@ public final class Watchdog: Sendable {
     guard let loop = currentLoop, !loop.isOwnThread, let arena = hck_arena_get() else { return }
     tellEnd(arena, frame)
     loop.waitUntilHeard()
+    if hck_load64(&arena.pointee.orders) != 0 { loop.tellLast() }
     loop.remarks.forEach(StandardError.say)
   }
 }

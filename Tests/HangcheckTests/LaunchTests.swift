@@ -39,14 +39,32 @@ import Testing
   }
 
   @Test(arguments: [
-    ([], ["LD_PRELOAD=/a.so", "HANGCHECK_LINK=s"]),
-    (["A=1", "B="], ["A=1", "B=", "LD_PRELOAD=/a.so", "HANGCHECK_LINK=s"]),
-    (["LD_PRELOAD=/x.so", "A=1"], ["LD_PRELOAD=/x.so:/a.so", "A=1", "HANGCHECK_LINK=s"]),
-    (["LD_PRELOAD="], ["LD_PRELOAD=/a.so", "HANGCHECK_LINK=s"]),
-    (["LD_PRELOAD=/a.so /y.so"], ["LD_PRELOAD=/a.so /y.so", "HANGCHECK_LINK=s"]),
+    ([], ["LD_PRELOAD=/a.so", "HANGCHECK_LINK=s", "TSAN_OPTIONS=log_to_syslog=1"]),
     (
-      ["HANGCHECK_LINK=old", "LD_PRELOADX=1"],
-      ["HANGCHECK_LINK=s", "LD_PRELOADX=1", "LD_PRELOAD=/a.so"]
+      ["A=1", "B=", "TSAN_OPTIONS="],
+      ["A=1", "B=", "TSAN_OPTIONS=log_to_syslog=1", "LD_PRELOAD=/a.so", "HANGCHECK_LINK=s"]
+    ),
+    (
+      ["LD_PRELOAD=/x.so", "TSAN_OPTIONS=exitcode=0 verbosity=1"],
+      [
+        "LD_PRELOAD=/x.so:/a.so", "TSAN_OPTIONS=exitcode=0 verbosity=1:log_to_syslog=1",
+        "HANGCHECK_LINK=s",
+      ]
+    ),
+    (
+      ["LD_PRELOAD=", "TSAN_OPTIONS=a=1"],
+      ["LD_PRELOAD=/a.so", "TSAN_OPTIONS=a=1:log_to_syslog=1", "HANGCHECK_LINK=s"]
+    ),
+    (
+      ["LD_PRELOAD=/a.so /y.so", "TSAN_OPTIONS=a=1"],
+      ["LD_PRELOAD=/a.so /y.so", "TSAN_OPTIONS=a=1:log_to_syslog=1", "HANGCHECK_LINK=s"]
+    ),
+    (
+      ["HANGCHECK_LINK=old", "LD_PRELOADX=1", "TSAN_OPTIONSX=1"],
+      [
+        "HANGCHECK_LINK=s", "LD_PRELOADX=1", "TSAN_OPTIONSX=1", "LD_PRELOAD=/a.so",
+        "TSAN_OPTIONS=log_to_syslog=1",
+      ]
     ),
   ])
   func environment(_ before: [String], _ after: [String]) {

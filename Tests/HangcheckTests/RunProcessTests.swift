@@ -39,15 +39,18 @@ import Testing
   }
 
   @Test func environmentIsTheSameButForTheAgent() throws {
-    let options = ["A": "b c", "HANGCHECK_AGENT": try Fixture.agent(), "LD_PRELOAD": nil]
+    let options = [
+      "A": "b c", "HANGCHECK_AGENT": try Fixture.agent(), "LD_PRELOAD": nil, "TSAN_OPTIONS": nil,
+    ]
     let plain = try Run("/usr/bin/env", ["-0"], environment: options).wait().output
     let watched = try Run.hangcheck(["env", "-0"], environment: options).wait().output
     #expect(watched.hasPrefix(plain))
     let added = watched.dropFirst(plain.count).split(separator: "\0")
-    #expect(added.count == 2)
-    #expect(added.first == "LD_PRELOAD=\(try Fixture.agent())")
-    #expect(added.last?.hasPrefix("HANGCHECK_LINK=hangcheck-") == true)
-    #expect(added.last?.hasSuffix(";follow,stacks=full") == true)
+    try #require(added.count == 3)
+    #expect(added[0] == "LD_PRELOAD=\(try Fixture.agent())")
+    #expect(added[1].hasPrefix("HANGCHECK_LINK=hangcheck-"))
+    #expect(added[1].hasSuffix(";follow,stacks=full,orders"))
+    #expect(added[2] == "TSAN_OPTIONS=log_to_syslog=1")
   }
 
   @Test(arguments: [[], [0], [1], [2], [0, 1, 2]] as [[Int32]])

@@ -68,6 +68,9 @@ private func build(
     case "debug": command += ["-g", "-Onone"]
     case "nodebug": command += ["-O"]
     case "static": command += ["-g", "-Onone", "-static-stdlib"]
+    case "tsan": command += ["-g", "-Onone", "-sanitize=thread"]
+    case "tsan-static": command += ["-g", "-Onone", "-sanitize=thread", "-static-stdlib"]
+    case "tsan-release": command += ["-g", "-O", "-sanitize=thread"]
     default: command += ["-g", "-O"]
     }
   } else {

@@ -294,7 +294,17 @@ typedef struct hck_arena {
   uint32_t alarms_raised;  // ever
   uint64_t told[64];       // what was alarmed about already: once for each kind and call site
   hck_alarm alarms[HCK_ALARMS];
+  uint64_t words; // offset of a hck_words, 0 while ThreadSanitizer has printed nothing
+  uint32_t sanitizer_tid;   // ThreadSanitizer's own thread, 0 for none
+  uint32_t sanitizer_hides; // 1 where its runtime exports nothing, so that libraries do not call it
 } hck_arena;
+
+// What ThreadSanitizer printed: lines that end in a newline, from the beginning; 0 where nothing is
+// written yet. `used` counts also what found no room.
+typedef struct hck_words {
+  uint64_t used;
+  char text[(4 << 20) - 8];
+} hck_words;
 
 #define HCK_FIRST_SLOT 8192
 #define HCK_WATCH_BEGINS 2u

@@ -171,6 +171,14 @@ HCK_INLINE const void *_Nullable hck_current_actor(void) {
 }
 extern uint64_t hck_main_queue_address HCK_HIDDEN;
 HCK_INLINE uint64_t hck_main_thread_queue(void) { return hck_main_queue_address; }
+HCK_INLINE void hck_know_queues(void *_Nullable current, void *_Nullable main_queue, void *_Nullable executor) {
+  hck_queue_layout_known = 1;
+  hck_current_queue_function = (void *(*)(void))current;
+  hck_current_executor_function = (hck_executor(*)(void))executor;
+  hck_main_queue_address = (uint64_t)main_queue;
+}
+// Whether somebody may join the calling thread.
+int hck_is_joinable(void) HCK_HIDDEN;
 HCK_INLINE uint32_t hck_knows_queue_layout(void) { return hck_queue_layout_known; }
 // glibc's flag in the lock.
 HCK_INLINE int hck_rwlock_prefers_writers(uint64_t lock) {

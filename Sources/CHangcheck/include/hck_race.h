@@ -92,7 +92,7 @@ typedef struct hck_race {
 } hck_race;
 
 extern __thread hck_race_thread *_Nullable hck_tls_race __attribute__((tls_model("initial-exec"))) HCK_HIDDEN;
-// 1 from the first checked value on. Not hidden: clients' code, in which a drop-in's fast path is
+// Who asks for the order that the drop-ins make: HCK_ORDER_…, 0 for nobody. Not hidden: clients' code, in which a drop-in's fast path is
 // expanded, may lie in another library.
 extern uint32_t hck_racing;
 // One access of so many is looked at; whether stale writes are told.
@@ -102,8 +102,13 @@ extern uint32_t hck_race_stale HCK_HIDDEN;
 extern uint32_t hck_race_tasks HCK_HIDDEN;
 extern hck_race_thread *_Nullable hck_race_table[HCK_RACE_THREADS] HCK_HIDDEN;
 
-HCK_INLINE uint32_t hck_is_racing(void) { return __atomic_load_n(&hck_racing, __ATOMIC_RELAXED); }
-HCK_INLINE void hck_set_racing(uint32_t on) { __atomic_store_n(&hck_racing, on, __ATOMIC_RELEASE); }
+#define HCK_ORDER_RACES 1u // checked values, from the first one on
+#define HCK_ORDER_LOCKS 2u // lock orders
+HCK_INLINE uint32_t hck_is_ordering(void) { return __atomic_load_n(&hck_racing, __ATOMIC_RELAXED); }
+HCK_INLINE uint32_t hck_is_racing(void) { return hck_is_ordering() & HCK_ORDER_RACES; }
+HCK_INLINE uint32_t hck_learns_lock_orders(void) { return hck_is_ordering() & HCK_ORDER_LOCKS; }
+HCK_INLINE void hck_begin_ordering(uint32_t who) { __atomic_fetch_or(&hck_racing, who, __ATOMIC_RELEASE); }
+HCK_INLINE void hck_end_ordering(uint32_t who) { __atomic_fetch_and(&hck_racing, ~who, __ATOMIC_RELEASE); }
 HCK_INLINE uint32_t hck_race_period_get(void) { return __atomic_load_n(&hck_race_period, __ATOMIC_RELAXED); }
 HCK_INLINE void hck_race_period_set(uint32_t n) { __atomic_store_n(&hck_race_period, n, __ATOMIC_RELAXED); }
 HCK_INLINE uint32_t hck_race_stale_get(void) { return __atomic_load_n(&hck_race_stale, __ATOMIC_RELAXED); }

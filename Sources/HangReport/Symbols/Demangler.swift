@@ -15,6 +15,13 @@ enum Demangler {
     return (linkerName.hasSuffix("Tm") ? "merged " : "") + tidied(text)
   }
 
+  /// A global variable's: `counter`, `Cache.shared`, without the type.
+  static func variable(_ linkerName: String) -> String {
+    let text = name(linkerName)
+    let stem = text.firstRange(of: " : ").map { text[..<$0.lowerBound] } ?? text[...]
+    return String(stem.hasPrefix("static ") ? stem.dropFirst(7) : stem)
+  }
+
   /// The long form, with modules; nil for what is no Swift name.
   static func fullName(_ linkerName: String) -> String? {
     guard isSwift(linkerName) else { return nil }

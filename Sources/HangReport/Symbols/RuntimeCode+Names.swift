@@ -5,9 +5,14 @@ extension RuntimeCode {
   static func isToolchain(file: String) -> Bool {
     if file.hasSuffix(".swiftinterface") || file.contains("/usr/lib/swift/") { return true }
     let system = ["/usr/include/", "/usr/lib/gcc/", "/usr/lib/llvm"]
-    if system.contains(where: { file.hasPrefix($0) }) { return true }
+    if system.contains(where: { file.hasPrefix($0) }) || isSanitizer(file: file) { return true }
     // The toolchain's builder; a reader of that name has his files at hand.
     return file.hasPrefix("/home/build-user/") && access(file, F_OK) != 0
+  }
+
+  /// A sanitizer's runtime, which is linked into the program; wherever it was built.
+  static func isSanitizer(file: String) -> Bool {
+    file.contains("/compiler-rt/lib/") || file.contains("/libsanitizer/")
   }
 
   /// Of the drop-in types, which are built from source with the program. Other modules of ours have

@@ -29,6 +29,28 @@ public final class Symbolizer {
   /// The calls of a stack, innermost first.
   public func frames(for raw: [RawFrame]) -> [Frame] { raw.flatMap { frames(for: $0) } }
 
+  /// The calls of an instruction at an offset of an image that is named by its file's name alone; nil
+  /// where no such image is mapped. Code that the compiler made up has no line of its own: then that
+  /// of the next instruction with one in the same function stands for it.
+  public func frames(image name: String, offset: UInt64) -> [Frame]? {
+    guard let image = images.images.first(where: { fileName($0.path) == name }),
+      let bias = images.loadBias(of: image)
+    else { return nil }
+    func calls(_ ahead: UInt64) -> [Frame] {
+      frames(for: RawFrame(pc: bias &+ offset &+ ahead, cfa: 0, isExact: true))
+    }
+    let exact = calls(0)
+    guard let last = exact.last, !last.runtime, last.file != nil, last.line ?? 0 == 0 else {
+      return exact
+    }
+    for ahead in UInt64(1)..<64 {
+      let next = calls(ahead)
+      guard next.last?.symbol == last.symbol else { break }
+      if let line = next.last?.line, line > 0 { return next }
+    }
+    return exact
+  }
+
   /// Whether files and lines are known for the code of an image of this path.
   public func debugInformation(for image: String) -> Bool {
     images.images.contains { $0.path == image && symbols(of: $0)?.debugInfo != nil }

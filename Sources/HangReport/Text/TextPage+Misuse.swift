@@ -8,6 +8,7 @@ extension TextPage {
       line(style.heading(cleaned(evidence.label)))
       write(evidence.stack, indent: "  ", start: "at ")
     }
+    if finding.kind == .dataRace { return adviseRace(finding) }
     guard let rule = rule(of: finding) else { return }
     line()
     line(style.heading("What to change"))

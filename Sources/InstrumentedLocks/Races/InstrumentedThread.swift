@@ -39,7 +39,7 @@
 
     /// What the thread does; equals `Thread.main()`.
     open override func main() {
-      if RaceOrder.isOn, hck_race_thread_get() == nil {
+      if hck_is_racing() != 0, hck_race_thread_get() == nil {
         _ = RaceThreads.enroll(isKnown: true, mayBeWorker: false)
       }
       RaceOrder.acquire(RaceOrder.key(self))

@@ -31,13 +31,34 @@
     }
 
     func run<T>(_ work: () throws -> T) rethrows -> T {
+      let outer = beginContext()
       begin()
-      defer { end() }
+      defer {
+        end()
+        endContext(outer)
+      }
       return try work()
     }
 
-    func begin() {
-      guard RaceOrder.isOn,
+    /// For lock orders: a block that no other one runs in is a context of its own.
+    private func beginContext() -> OuterContext? {
+      guard hck_learns_lock_orders() != 0, let slot = currentSlot() else { return nil }
+      let outer = isAtItsBase(slot) ? beginBlock(slot, knowing: 0) : nil
+      if let handoff { takeOver(slot, RaceOrder.key(handoff)) }
+      if after != 0 { takeOver(slot, after) }
+      if beginsUnseen { takeOverAll(slot) }
+      return outer
+    }
+
+    private func endContext(_ outer: OuterContext?) {
+      guard hck_learns_lock_orders() != 0, let slot = currentSlot() else { return }
+      if before != 0 { handOver(slot, before) }
+      if endsUnseen { handOverToAll(slot) }
+      if let outer { endBlock(slot, outer) }
+    }
+
+    private func begin() {
+      guard hck_is_racing() != 0,
         let thread = hck_race_thread_get() ?? RaceThreads.enroll(isKnown: !beginsUnseen)
       else { return }
       if beginsUnseen { RaceThreads.joinAll(thread) }
@@ -50,8 +71,8 @@
       RaceThreads.settle(thread)
     }
 
-    func end() {
-      guard RaceOrder.isOn, let thread = hck_race_thread_get() else { return }
+    private func end() {
+      guard hck_is_racing() != 0, let thread = hck_race_thread_get() else { return }
       forEachQueue { RaceOrder.givesNow($0) }
       if isWorkItem { thread.pointee.unseen -= min(1, thread.pointee.unseen) }
       if before != 0 { RaceOrder.release(before, thread) }

@@ -20,5 +20,5 @@ public enum RaceChecking {
   }
 
   /// From here on the drop-ins keep clocks. What came before is taken as ordered.
-  static func begin() { hck_set_racing(1) }
+  static func begin() { hck_begin_ordering(HCK_ORDER_RACES) }
 }

@@ -8,9 +8,14 @@
   extension InstrumentedOperation {
     /// Runs `start`, which begins after what came before it was queued and after its dependencies.
     final func runInOrder(_ start: () -> Void) {
-      guard RaceOrder.isOn,
+      guard RaceOrder.isOn else { return start() }
+      guard hck_is_racing() != 0,
         let thread = hck_race_thread_get() ?? RaceThreads.enroll(isKnown: true)
-      else { return start() }
+      else {
+        RaceOrder.acquire(RaceOrder.key(self))
+        for operation in (self as Foundation.Operation).dependencies { Self.comeAfter(operation) }
+        return start()
+      }
       thread.pointee.depth += 1
       SyncClocks.acquire(RaceOrder.key(self), thread)
       for operation in (self as Foundation.Operation).dependencies { Self.comeAfter(operation) }
@@ -37,9 +42,13 @@
     /// The same block, after the operation.
     final func afterwards(_ block: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
       { [weak self] in
-        guard RaceOrder.isOn,
+        guard RaceOrder.isOn else { return block() }
+        guard hck_is_racing() != 0,
           let thread = hck_race_thread_get() ?? RaceThreads.enroll(isKnown: true)
-        else { return block() }
+        else {
+          if let self { Self.comeAfter(self) } else { RaceOrder.acquireAll() }
+          return block()
+        }
         thread.pointee.depth += 1
         if let self { Self.comeAfter(self) } else { RaceThreads.joinAll(thread) }
         block()

@@ -2,12 +2,12 @@
   internal import CHangcheck
   internal import Recorder
 
-  /// What the drop-ins tell of the order that they make, for checked values. Each call is one load
-  /// and a branch while there is none.
+  /// What the drop-ins tell of the order that they make, for checked values and for lock orders. Each
+  /// call is one load and a branch while nobody asks.
   ///
   /// Not to be called in a signal's handler that interrupted one of these.
   enum RaceOrder {
-    @inline(__always) static var isOn: Bool { hck_is_racing() != 0 }
+    @inline(__always) static var isOn: Bool { hck_is_ordering() != 0 }
 
     /// Readers release to a key of their own, which writers acquire as well.
     private static let readers: UInt64 = 1
@@ -21,7 +21,7 @@
     @inline(__always) static func gives(_ word: ResourceWord) { if isOn { givesNow(word) } }
 
     @inline(never) static func tookNow(_ word: ResourceWord) {
-      guard let thread = RaceThreads.current else { return }
+      guard hck_is_racing() != 0, let thread = RaceThreads.current else { return }
       let key = word & HCK_ADDRESS_MASK
       SyncClocks.acquire(key, thread)
       if word & sharedBit == 0 && hasReaders(word) { SyncClocks.acquire(key | readers, thread) }
@@ -38,7 +38,7 @@
     }
 
     @inline(never) static func givesNow(_ word: ResourceWord) {
-      guard let thread = RaceThreads.current else { return }
+      guard hck_is_racing() != 0, let thread = RaceThreads.current else { return }
       let key = word & HCK_ADDRESS_MASK
       let wasShared = forgetHeld(key, thread).map { $0 & sharedBit != 0 } ?? false
       release(wasShared ? key | readers : key, thread)
@@ -62,6 +62,12 @@
     @inline(__always) static func ends(_ address: UInt64) { if isOn { endsNow(address) } }
 
     @inline(never) private static func endsNow(_ address: UInt64) {
+      if hck_learns_lock_orders() != 0 {
+        for kind in [HCK_MUTEX, HCK_RWLOCK, HCK_QUEUE, HCK_FUTEX_LOCK] {
+          goneLock(address | UInt64(kind.rawValue) << UInt64(HCK_KIND_SHIFT))
+        }
+      }
+      guard hck_is_racing() != 0 else { return }
       SyncClocks.forget(address)
       SyncClocks.forget(address | readers)
     }
@@ -75,14 +81,16 @@
     @inline(__always) static func release(_ address: UInt64) { if isOn { releaseNow(address) } }
 
     @inline(never) private static func acquireNow(_ address: UInt64) {
-      guard let thread = RaceThreads.current else { return }
+      if hck_learns_lock_orders() != 0, let slot = currentSlot() { takeOver(slot, address) }
+      guard hck_is_racing() != 0, let thread = RaceThreads.current else { return }
       SyncClocks.acquire(address, thread)
       // It goes with the end of a work item to who waits for that.
       if thread.pointee.unseen > 0 { RaceThreads.settle(thread) }
     }
 
     @inline(never) private static func releaseNow(_ address: UInt64) {
-      if let thread = RaceThreads.current { release(address, thread) }
+      if hck_learns_lock_orders() != 0, let slot = currentSlot() { handOver(slot, address) }
+      if hck_is_racing() != 0, let thread = RaceThreads.current { release(address, thread) }
     }
 
     static func release(_ key: UInt64, _ thread: RaceThread) {
@@ -93,12 +101,14 @@
 
     /// All that was done so far lies before what the thread does next.
     static func acquireAll() {
-      if isOn, let thread = RaceThreads.current { RaceThreads.joinAll(thread) }
+      if hck_learns_lock_orders() != 0, let slot = currentSlot() { takeOverAll(slot) }
+      if hck_is_racing() != 0, let thread = RaceThreads.current { RaceThreads.joinAll(thread) }
     }
 
     /// What the thread has done and seen lies before all that is done later.
     static func releaseAll() {
-      guard isOn, let thread = RaceThreads.current else { return }
+      if hck_learns_lock_orders() != 0, let slot = currentSlot() { handOverToAll(slot) }
+      guard hck_is_racing() != 0, let thread = RaceThreads.current else { return }
       if RaceThreads.isUnseen(thread) { RaceThreads.joinAll(thread) }
       RaceThreads.settle(thread)
     }

@@ -21,7 +21,7 @@
       registry.initialize(to: Registry())
       pthread_key_create(&registry.pointee.key) { RaceThreads.leave($0) }
       // The other threads may have held any lock of ours.
-      pthread_atfork(nil, nil) { hck_set_racing(0) }
+      pthread_atfork(nil, nil) { hck_end_ordering(HCK_ORDER_RACES) }
       return registry
     }()
     // Moved with the registry's lock held.
