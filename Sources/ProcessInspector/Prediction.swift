@@ -59,7 +59,7 @@ package struct Prediction: Sendable {
 
 extension OrderPage {
   /// nil where a place in the code is not known, or lies in what is no image.
-  func prediction(of cycle: OrderWatch.Cycle, _ finding: Finding, asks: [[Frame]]) -> Prediction? {
+  func prediction(of cycle: OrderWatch.Cycle, _ finding: Finding) -> Prediction? {
     var steps: [SteeringPlan.Step] = []
     for step in cycle.steps {
       guard let asks = callSite(step.wants.site) else { return nil }
@@ -71,7 +71,8 @@ extension OrderPage {
     }
     guard steps.count <= SteeringPlan.mostSteps else { return nil }
     return Prediction(
-      fingerprint: finding.fingerprint, message: finding.message, steps: steps, asks: asks)
+      fingerprint: finding.fingerprint, message: finding.message, steps: steps,
+      asks: cycle.steps.map { stack($0.wants.site) })
   }
 
   private func callSite(_ number: UInt32) -> SteeringPlan.CallSite? {

@@ -15,10 +15,9 @@ extension RunProcess {
     }
     guard !cycles.isEmpty else { return nil }
     var page = OrderPage(assembler: assembler(alive: isAlive))
-    let (findings, steps) = page.findings(of: cycles, process: watched)
-    let predictions = cycles.indices.filter { !cycles[$0].isOfOneThread }.compactMap { index in
-      page.prediction(of: cycles[index], findings[index], asks: steps[index].map(\.asks))
-    }
+    let findings = page.findings(of: cycles, process: watched)
+    let predictions = zip(cycles, findings).filter { !$0.0.isOfOneThread }
+      .compactMap { page.prediction(of: $0, $1) }
     return (
       findings,
       Picture(
@@ -41,13 +40,12 @@ struct OrderPage {
 
   mutating func findings(
     of cycles: [OrderWatch.Cycle], process: WatchedProcess
-  ) -> (findings: [Finding], steps: [[LockOrderFinding.Step]]) {
+  ) -> [Finding] {
     let steps = cycles.map { self.steps(of: $0) }
     let maker = LockOrderFinding(threads: threads, resources: resources, process: process)
-    let findings = zip(cycles, steps).map { cycle, steps in
+    return zip(cycles, steps).map { cycle, steps in
       maker.finding(for: steps, isOfOneThread: cycle.isOfOneThread)
     }
-    return (findings, steps)
   }
 
   private mutating func steps(of cycle: OrderWatch.Cycle) -> [LockOrderFinding.Step] {
@@ -60,7 +58,7 @@ struct OrderPage {
     }
   }
 
-  private func stack(_ site: UInt32) -> [Frame] {
+  func stack(_ site: UInt32) -> [Frame] {
     assembler.acquisition(assembler.arena.orderSite(site), live: [])
   }
 

@@ -89,7 +89,9 @@ extension SteeringPlan {
     var steps: [Step] = []
     for part in halves[1].split(separator: ",", omittingEmptySubsequences: false) {
       let sites = part.split(separator: "/", omittingEmptySubsequences: false)
-      guard sites.count <= 2 else { throw Fault(message: "has a step '\(part)' of more than two sites") }
+      guard sites.count <= 2 else {
+        throw Fault(message: "has a step '\(part)' of more than two sites")
+      }
       steps.append(
         Step(
           asks: try Self.site(sites[0]), took: sites.count == 2 ? try Self.site(sites[1]) : []))

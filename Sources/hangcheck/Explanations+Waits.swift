@@ -28,7 +28,8 @@ extension Explanations {
       + " the two sections so that it holds one lock at a time.",
     limits: "A common lock around both, a join between them or a single thread for all of them rule"
       + " the deadlock out, and are not reported. Other reasons why the two never meet (a state that"
-      + " is never reached) are not known to the tool.")
+      + " is never reached) are not known to the tool: --confirm runs the program again and holds"
+      + " threads back until it happens; what does not happen may still be possible.")
 
   static let hang = Explanation(
     means: "A run loop, a queue or a heartbeat under watch made no progress for its threshold.",

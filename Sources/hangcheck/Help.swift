@@ -41,9 +41,9 @@ enum Help {
       --wait-threshold DURATION       one long wait (10s)
       --stacks full|site|none         how much of each acquisition's stack is kept (full)
       --no-follow                     leave child processes alone
-      --confirm                       run it again for each potential deadlock, up to 3 times, with
-                                      threads held back until it happens; without a terminal, its
-                                      streams on /dev/null
+      --predict on|off                lock orders that could deadlock and did not (on)
+      --predict-semaphores            those over semaphores made with 1 as well
+      --confirm                       run it again until each of them happens, without its streams
       --steer PLAN                    hold threads back in this run, as --confirm has shown
       --suppressions FILE             rules, one a line, for what does not count:
                                       kind:deadlock symbol:"Cache.*" until:2027-01-31; conditions

@@ -200,7 +200,8 @@ func unreachable() {
   static func main() {
     play([
       "philosophers": philosophers, "queue": lockAndQueue, "three": threeLocks,
-      "writer": writerAndMutex, "queues": twoQueues, "barrier": barrier, "in-the-way": inTheWay, "gate": underGate,
+      "writer": writerAndMutex, "queues": twoQueues, "barrier": barrier, "in-the-way": inTheWay,
+      "gate": underGate,
       "hand-over-hand": handOverHand, "joined": joined, "unreachable": unreachable,
     ])
   }

@@ -122,10 +122,11 @@ import Testing
     #expect(error?.message.contains("\n") == false)
   }
 
-  @Test(arguments: [
-    ("--confirm a", nil), ("--steer 1@+1 a", nil),
-    ("--confirm --predict off a", "--predict off"), ("--confirm --steer 1@+1 a", "--steer"),
-  ] as [(String, String?)])
+  @Test(
+    arguments: [
+      ("--confirm a", nil), ("--steer 1@+1 a", nil),
+      ("--confirm --predict off a", "--predict off"), ("--confirm --steer 1@+1 a", "--steer"),
+    ] as [(String, String?)])
   func together(_ words: String, _ reason: String?) throws {
     let options = try Invocation.parse(words.split(separator: " ").map(String.init)).options
     #expect(options.unavailable?.contains(reason ?? "\n") == (reason == nil ? nil : true))

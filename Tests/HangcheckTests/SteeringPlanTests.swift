@@ -63,7 +63,8 @@ import WaitForGraph
 
   private static func frame(_ image: String, _ offset: UInt64, runtime: Bool = false) -> Frame {
     Frame(
-      address: Address(offset), image: image, offset: Address(offset), symbol: nil, runtime: runtime)
+      address: Address(offset), image: image, offset: Address(offset), symbol: nil, runtime: runtime
+    )
   }
 
   private static func report(_ waits: [[Frame]], certainty: Finding.Certainty) -> HangReport {
@@ -87,13 +88,15 @@ import WaitForGraph
     return report
   }
 
-  @Test(arguments: [
-    ([1, 2], [2, 1], true), ([1, 2], [1, 2, 3], true), ([1, 1], [1, 1], true),
-    ([1, 1], [1, 2], false), ([1, 2], [1], false), ([1, 2], [3, 4], false),
-  ] as [([UInt64], [UInt64], Bool)])
+  @Test(
+    arguments: [
+      ([1, 2], [2, 1], true), ([1, 2], [1, 2, 3], true), ([1, 1], [1, 1], true),
+      ([1, 1], [1, 2], false), ([1, 2], [1], false), ([1, 2], [3, 4], false),
+    ] as [([UInt64], [UInt64], Bool)])
   func aDeadlockIsThePredictedOneByItsSites(_ asks: [UInt64], _ waits: [UInt64], _ same: Bool) {
     let prediction = Prediction(
-      fingerprint: "", message: "", steps: [], asks: asks.map { [Self.frame("libc", 7, runtime: true), Self.frame("a", $0)] })
+      fingerprint: "", message: "", steps: [],
+      asks: asks.map { [Self.frame("libc", 7, runtime: true), Self.frame("a", $0)] })
     let stacks = waits.map {
       [Self.frame("libc", 99, runtime: true), Self.frame("a", $0), Self.frame("a", 1000)]
     }
@@ -103,7 +106,8 @@ import WaitForGraph
 
   @Test func aSiteInTheRuntimeAloneIsLookedForInTheWholeStack() {
     let prediction = Prediction(
-      fingerprint: "", message: "", steps: [], asks: [[Self.frame("libdispatch", 5, runtime: true)]])
+      fingerprint: "", message: "", steps: [], asks: [[Self.frame("libdispatch", 5, runtime: true)]]
+    )
     func happened(_ offset: UInt64) -> Bool {
       let stack = [
         Self.frame("libc", 1, runtime: true), Self.frame("libdispatch", offset, runtime: true),
