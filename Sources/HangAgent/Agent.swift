@@ -30,6 +30,12 @@ nonisolated(unsafe) private var arenaState: UInt32 = 0
     hck_store32(&arenaState, 3)
     return nil
   }
+  if hck_learns_orders() != 0 { arena.pointee.flags |= HCK_FLAG_ORDERS }
+  if hck_learns_semaphores() != 0 { arena.pointee.flags |= HCK_FLAG_SEMAPHORES }
+  let (run, apply): (DispatchFunction, ApplyFunction) = (runJob, runApply)
+  arena.pointee.job_entry = UInt64(UInt(bitPattern: unsafeBitCast(run, to: Int.self)))
+  arena.pointee.item_entry = hck_item_entry()
+  arena.pointee.apply_entry = UInt64(UInt(bitPattern: unsafeBitCast(apply, to: Int.self)))
   let told = hck_hello_send(name, fd, arena)
   hck_close(fd)
   guard told == 0 else {
@@ -37,12 +43,6 @@ nonisolated(unsafe) private var arenaState: UInt32 = 0
     hck_store32(&arenaState, 3)
     return nil
   }
-  if hck_learns_orders() != 0 { arena.pointee.flags |= HCK_FLAG_ORDERS }
-  if hck_learns_semaphores() != 0 { arena.pointee.flags |= HCK_FLAG_SEMAPHORES }
-  let (run, apply): (DispatchFunction, ApplyFunction) = (runJob, runApply)
-  arena.pointee.job_entry = UInt64(UInt(bitPattern: unsafeBitCast(run, to: Int.self)))
-  arena.pointee.item_entry = hck_item_entry()
-  arena.pointee.apply_entry = UInt64(UInt(bitPattern: unsafeBitCast(apply, to: Int.self)))
   // Somebody listens: what is raised before he has the arena is worth a wait.
   hck_store32(&arena.pointee.watched, 1)
   hck_arena_set(arena)

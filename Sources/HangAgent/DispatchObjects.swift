@@ -26,16 +26,24 @@ public import CHangcheck
       raise(HCK_ALARM_OVERRESUMED, queueWord(object), waits: true, frame)
     }
     tally(slot, queueWord(object), HCK_GIVE, frame)
+    startsSource(object, type, slot)
   }
   hck_real_dispatch_resume(object)
 }
 
+/// A source's handlers know what whoever started it knew.
+@inline(__always) private func startsSource(_ object: DispatchObject, _ type: UInt32, _ slot: Slot) {
+  guard hck_do_is_source(type) != 0, let queue = hck_queue_target(object) else { return }
+  handOver(slot, queueWord(queue))
+}
+
 @c(dispatch_activate) public func dispatchActivate(_ object: DispatchObject) {
   let frame = hck_frame()
-  if let slot = currentSlot(), hck_is_inner(frame) == 0, suspendableType(object) != nil,
+  if let slot = currentSlot(), hck_is_inner(frame) == 0, let type = suspendableType(object),
     hck_queue_is_inactive(object) != 0
   {
     tally(slot, queueWord(object), HCK_GIVE, frame)
+    startsSource(object, type, slot)
   }
   hck_real_dispatch_activate(object)
 }
