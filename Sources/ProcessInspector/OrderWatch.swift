@@ -38,6 +38,10 @@ final class OrderWatch {
       + (untold == 0 ? [] : ["\(untold) more cycles of lock orders, of the same locks mostly"])
   }
 
+  private var fingerprints: Set<String> = []
+  /// The same functions in the same order, at other lines or by other callers, are told once.
+  func isNews(_ finding: Finding) -> Bool { fingerprints.insert(finding.fingerprint).inserted }
+
   static let interval: UInt64 = 500_000_000
   /// Milliseconds that an order stands before it is told: what deadlocks by then is no prediction.
   static let patience: UInt32 = 1500

@@ -125,7 +125,9 @@ package final class OwnProcess {
       tool: .current, mode: .inProcess,
       process: WatchedProcess(
         pid: files.pid.rawValue, executable: files.executable(), arguments: files.arguments()))
-    report.findings = page.findings(of: cycles, process: report.process)
+    report.findings = page.findings(of: cycles, process: report.process).map(\.finding)
+      .filter(orders.isNews)
+    guard !report.findings.isEmpty else { return nil }
     (report.threads, report.resources) = (page.threads, page.resources)
     let limits = page.assembler.limits + orders.limits
     report.limits = limits.isEmpty ? nil : limits

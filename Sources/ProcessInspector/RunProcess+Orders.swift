@@ -15,11 +15,12 @@ extension RunProcess {
     }
     guard !cycles.isEmpty else { return nil }
     var page = OrderPage(assembler: assembler(alive: isAlive))
-    let findings = page.findings(of: cycles, process: watched)
-    let predictions = zip(cycles, findings).filter { !$0.0.isOfOneThread }
-      .compactMap { page.prediction(of: $0, $1) }
+    let told = page.findings(of: cycles, process: watched).filter { orders.isNews($0.finding) }
+    guard !told.isEmpty else { return nil }
+    let predictions = told.filter { !$0.cycle.isOfOneThread }
+      .compactMap { page.prediction(of: $0.cycle, $0.finding) }
     return (
-      findings,
+      told.map(\.finding),
       Picture(
         threads: page.threads, resources: page.resources,
         limits: page.assembler.limits + orders.limits),
@@ -38,13 +39,14 @@ struct OrderPage {
 
   init(assembler: ReportAssembler) { self.assembler = assembler }
 
+  /// Those that the program's own code is a part of.
   mutating func findings(
     of cycles: [OrderWatch.Cycle], process: WatchedProcess
-  ) -> [Finding] {
+  ) -> [(cycle: OrderWatch.Cycle, finding: Finding)] {
     let steps = cycles.map { self.steps(of: $0) }
     let maker = LockOrderFinding(threads: threads, resources: resources, process: process)
-    return zip(cycles, steps).map { cycle, steps in
-      maker.finding(for: steps, isOfOneThread: cycle.isOfOneThread)
+    return zip(cycles, steps).filter { LockOrderFinding.isProgrammed($1) }.map { cycle, steps in
+      (cycle, maker.finding(for: steps, isOfOneThread: cycle.isOfOneThread))
     }
   }
 

@@ -1,0 +1,22 @@
+extension LockOrderFinding {
+  /// Whether some thread of the cycle asks for its lock in code that is not the system's own: nobody
+  /// who reads the report can mend a cycle inside of the Swift runtime or of Foundation.
+  public static func isProgrammed(_ steps: [Step]) -> Bool {
+    steps.contains { step in
+      // Where the callers of a wrapper were not kept they may be anybody.
+      let user = step.asks.firstIndex { !$0.runtime } ?? step.asks.endIndex
+      return step.asks[..<user].allSatisfy(isWrapper)
+    }
+  }
+
+  /// A function that takes the lock on behalf of its caller.
+  private static func isWrapper(_ frame: Frame) -> Bool {
+    guard let symbol = frame.symbol else { return true }
+    return wrappers.contains { symbol.contains($0) }
+  }
+
+  private static let wrappers = [
+    "Lock", "Condition", "Mutex", "DispatchQueue", "DispatchSemaphore", "dispatch_", "pthread_",
+    "mtx_", "once", "unsafeMutableAddressor", "thunk", "partial apply", "withLock",
+  ]
+}
