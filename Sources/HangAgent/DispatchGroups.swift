@@ -49,7 +49,9 @@ public import CHangcheck
 @inline(never) private func leftByBlockFirst(
   _ slot: Slot, _ group: DispatchObject, _ frame: UnsafeRawPointer
 ) {
-  guard let arena = hck_arena_get(), creationTally(groupWord(group), in: arena) != nil else { return }
+  guard let arena = hck_arena_get(), creationTally(groupWord(group), in: arena) != nil else {
+    return
+  }
   tally(slot, groupWord(group), HCK_GIVE_BY_BLOCK, frame)
 }
 
@@ -60,7 +62,8 @@ public import CHangcheck
   guard timeout != 0, let slot = currentSlot(), hck_is_inner(hck_frame()) == 0 else {
     return hck_real_dispatch_group_wait(group, timeout)
   }
-  let before = beginWait(slot, timeout == UInt64.max ? groupWord(group) : groupWord(group) | timedBit)
+  let before = beginWait(
+    slot, timeout == UInt64.max ? groupWord(group) : groupWord(group) | timedBit)
   let result = hck_real_dispatch_group_wait(group, timeout)
   endWait(slot, before)
   if result == 0 { takeOver(slot, groupWord(group)) }

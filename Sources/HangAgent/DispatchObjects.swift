@@ -32,7 +32,8 @@ public import CHangcheck
 }
 
 /// A source's handlers know what whoever started it knew.
-@inline(__always) private func startsSource(_ object: DispatchObject, _ type: UInt32, _ slot: Slot) {
+@inline(__always) private func startsSource(_ object: DispatchObject, _ type: UInt32, _ slot: Slot)
+{
   guard hck_do_is_source(type) != 0, let queue = hck_queue_target(object) else { return }
   handOver(slot, queueWord(queue))
 }

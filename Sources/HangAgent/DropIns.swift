@@ -17,7 +17,9 @@ import CHangcheck
 @c(hck_agent_trylock) public func dropInTryLock(_ mutex: Mutex, _ frame: UnsafeRawPointer) -> Int32
 {
   let result = hck_real_pthread_mutex_trylock(mutex)
-  if isTaken(result), let slot = currentSlot() { acquired(slot, mutexWord(mutex) | timedBit, frame) }
+  if isTaken(result), let slot = currentSlot() {
+    acquired(slot, mutexWord(mutex) | timedBit, frame)
+  }
   return result
 }
 

@@ -24,7 +24,9 @@ public typealias Time = UnsafePointer<timespec>
   beginWait(slot, word)
   let result = hck_real_pthread_mutex_lock(mutex)
   endWait(slot, 0)
-  if result != 0 { return isTaken(result) ? acquiredUnusually(slot, word, hck_frame(), result) : result }
+  if result != 0 {
+    return isTaken(result) ? acquiredUnusually(slot, word, hck_frame(), result) : result
+  }
   return acquired(slot, word, hck_frame())
 }
 

@@ -33,7 +33,8 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   let before = beginWait(slot, readWriteWord(lock) | sharedBit | timedBit)
   let result = hck_real_pthread_rwlock_timedrdlock(lock, time)
   endWait(slot, before)
-  return result == 0 ? acquired(slot, readWriteWord(lock) | sharedBit | timedBit, hck_frame(), result) : result
+  return result == 0
+    ? acquired(slot, readWriteWord(lock) | sharedBit | timedBit, hck_frame(), result) : result
 }
 
 @c(pthread_rwlock_clockrdlock) public func readClockLock(
@@ -45,7 +46,8 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   let before = beginWait(slot, readWriteWord(lock) | sharedBit | timedBit)
   let result = hck_real_pthread_rwlock_clockrdlock(lock, clock, time)
   endWait(slot, before)
-  return result == 0 ? acquired(slot, readWriteWord(lock) | sharedBit | timedBit, hck_frame(), result) : result
+  return result == 0
+    ? acquired(slot, readWriteWord(lock) | sharedBit | timedBit, hck_frame(), result) : result
 }
 
 @c(pthread_rwlock_wrlock) public func writeLock(_ lock: ReadWriteLock) -> Int32 {

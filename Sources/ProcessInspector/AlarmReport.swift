@@ -264,7 +264,9 @@ struct AlarmReport {
 
   /// What a queue is called, with its target.
   private func queueLabel(_ key: ResourceKey) -> String? {
-    guard key.kind == HCK_QUEUE.rawValue, let own = assembler.label(ofQueue: key.address) else { return nil }
+    guard key.kind == HCK_QUEUE.rawValue, let own = assembler.label(ofQueue: key.address) else {
+      return nil
+    }
     // A queue is occupied with its target.
     guard let target = memory.word(key.address &+ UInt64(DispatchLayout.target)), target != 0,
       let below = assembler.label(ofQueue: target), !below.hasPrefix("com.apple.root")

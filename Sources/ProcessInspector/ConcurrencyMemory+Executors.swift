@@ -107,7 +107,8 @@ extension ConcurrencyMemory {
     var seen: Set<UInt64> = []
     while item != 0 {
       guard seen.count < Self.queueLimit, seen.insert(item).inserted,
-        let next = pages.word(item &+ 0x10), let job = pages.word(item &+ 0x28).map({ submitted($0, item) })
+        let next = pages.word(item &+ 0x10),
+        let job = pages.word(item &+ 0x28).map({ submitted($0, item) })
       else {
         pool.isCut = true
         break

@@ -379,7 +379,9 @@ private func joinClock(
     from = hck_load32(&source.pointee.next)
     to = hck_clock_next(target)
   }
-  if isNews, root.pointee != 0 { hck_add32(&clockAt(root.pointee, shared, arena).pointee.version, 1) }
+  if isNews, root.pointee != 0 {
+    hck_add32(&clockAt(root.pointee, shared, arena).pointee.version, 1)
+  }
   return isNews
 }
 

@@ -37,7 +37,8 @@ private func tellLeftLocked(_ arena: UnsafeMutablePointer<hck_arena>) {
     var entry = 0
     while entry < Int(truncatingIfNeeded: count) {
       let word = hck_load64(&held[entry].resource)
-      if word & ~heldFlags & ~UInt64(HCK_ADDRESS_MASK) == UInt64(HCK_MUTEX.rawValue) &<< UInt64(HCK_KIND_SHIFT),
+      if word & ~heldFlags & ~UInt64(HCK_ADDRESS_MASK) == UInt64(HCK_MUTEX.rawValue)
+        &<< UInt64(HCK_KIND_SHIFT),
         isMutexHeld(word & UInt64(HCK_ADDRESS_MASK), by: slot.pointee.tid, in: arena.pointee.pid)
       {
         raise(HCK_ALARM_EXIT_HELD, word, other: UInt64(slot.pointee.tid), site: held + entry)

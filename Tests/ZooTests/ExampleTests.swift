@@ -98,7 +98,7 @@ func mask(_ text: String, program: String) -> String {
   text.replace(#/0x[0-9a-fA-F]+/#, with: "0x…")
   text.replace(#/\d{4}-\d\d-\d\dT[\d:.]+Z/#, with: "(time)")
   text.replace(#/\b\d+(\.\d+)? ?(µs|ms|s|seconds|second)\b/#) { match in "… \(match.output.2)" }
-  text.replace(#/\b(pid|PID|tid|TID|process|thread|worker|Worker|LWP) \d+/#) { match in
+  text.replace(#/\b(pid|PID|tid|TID|process|thread|Thread|worker|Worker|LWP) \d+/#) { match in
     "\(match.output.1) …"
   }
   text.replace(#/\+ ?\d+\b/#, with: "+ …")
