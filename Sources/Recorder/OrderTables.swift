@@ -165,6 +165,7 @@ extension OrderLog {
   /// Notes that this context met the node, with what it knows of others; says how often it was met.
   mutating func meet(_ number: UInt32) -> UInt32 {
     let node = nodeAt(number, shared, arena)
+    if isLastMet(node) { return hck_load32(&node.pointee.met) }
     let met = hck_next32(&node.pointee.met)
     guard met <= UInt32(HCK_OCCURRENCES) || met & (met &- 1) == 0 || knowsAll(node) else {
       return met
@@ -189,6 +190,7 @@ extension OrderLog {
     record.pointee.epoch = orders.pointee.epoch
     record.pointee.tid = slot.pointee.tid
     record.pointee.context = orders.pointee.context
+    record.pointee.segment = slot.pointee.segment
     record.pointee.clock = hck_load32(&arena.pointee.clock)
     freeClock(record.pointee.known, shared, arena)
     record.pointee.known = copyClock(orders.pointee.known, shared, arena)
@@ -196,6 +198,17 @@ extension OrderLog {
     hck_store32(&record.pointee.generation, generation &+ 2)
     hck_count64(&shared.pointee.changes)
     return met
+  }
+
+  /// Whether the last record is of this very context, which has told nobody anything since.
+  private func isLastMet(_ node: UnsafeMutablePointer<hck_order_node>) -> Bool {
+    let last = hck_load32(&node.pointee.occurrences)
+    guard last != 0, hck_load32(&node.pointee.met) != 0, orders.pointee.context != 0 else {
+      return false
+    }
+    let record = occurrenceAt(last, shared, arena)
+    return record.pointee.context == orders.pointee.context
+      && record.pointee.segment == slot.pointee.segment
   }
 
   /// Whether all meetings of the node on record happened before: then this one is of a later phase of

@@ -3,7 +3,7 @@ import HangReport
 import Testing
 
 /// `--confirm`, on programs that never deadlock by themselves.
-@Suite("Confirm") struct ConfirmTests {
+@Suite("Confirm", .serialized) struct ConfirmTests {
   struct Case: Sendable, CustomTestStringConvertible {
     var scenario: String
     /// Absent: nothing is predicted.

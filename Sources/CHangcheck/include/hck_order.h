@@ -44,6 +44,8 @@ typedef struct hck_occurrence {
   uint64_t context; // those with the same one never wait at the same time
   uint32_t known;   // clock: what was known of others
   uint32_t clock;   // arena clock
+  uint32_t segment; // of the thread
+  uint32_t unused;
   char name[16];    // of the thread
 } hck_occurrence;
 #define HCK_OCCURRENCES 8 // a node; the first half stay, the others are written over
@@ -138,7 +140,7 @@ typedef struct hck_known_handover {
 } hck_known_handover;
 #define HCK_SETTLED UINT32_MAX
 #define HCK_KNOWN_ORDERS 64 // at first; four times as many where they do not suffice
-#define HCK_MOST_KNOWN_ORDERS 4096
+#define HCK_MOST_KNOWN_ORDERS 65536
 #define HCK_KNOWN_HANDOVERS 16
 typedef struct hck_thread_orders {
   uint64_t shared; // hck_orders, in the watched process
