@@ -31,7 +31,7 @@ import Testing
     Case(arguments: ["--tmeout", "1s", "true"], status: 64, says: "--timeout?", usage: true),
     Case(arguments: ["--timeout", "1", "true"], status: 64, says: "no unit", usage: true),
     Case(arguments: ["--format", "html", "true"], status: 64, says: "not available"),
-    Case(arguments: ["--confirm", "true"], status: 64, says: "not available"),
+    Case(arguments: ["--confirm", "--predict", "off", "true"], status: 64, says: "--predict"),
     Case(arguments: ["attach", "1"], status: 69, says: "not available"),
     Case(arguments: ["core", "x"], status: 69, says: "not available"),
     Case(arguments: ["--output", "/nowhere/x", "true"], status: 64, says: "/nowhere/x"),

@@ -133,12 +133,12 @@ struct TallyTests {
   }
 
   @Test func offsetsAreNotBelieved() throws {
-    let arena = try #require(TallyTests.made)
-    let offset = arena.pointee.shared_tallies
-    defer { arena.pointee.shared_tallies = offset }
+    // One of its own: other tests of this process count in the first one meanwhile.
+    let arena = try #require(hck_arena_make(nil))
+    defer { hck_arena_unmap(arena) }
     for wrong in [3, arena.pointee.size - 8, arena.pointee.size + 4096, UInt64.max & ~7] {
       arena.pointee.shared_tallies = wrong
-      #expect(try read().allTallies().isEmpty)
+      #expect(Arena(own: arena).allTallies().isEmpty)
     }
   }
 }

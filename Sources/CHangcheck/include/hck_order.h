@@ -264,7 +264,7 @@ HCK_INLINE uint64_t hck_program_return(const hck_slot *_Nonnull slot, const hck_
   at += 8;
   for (uint32_t words = 0; words < HCK_ORDER_WORDS && at + 8 <= end; words++, at += 8) {
     uint64_t word = *(const uint64_t *)at;
-    if (word - hck_program_low >= hck_program_high - hck_program_low || word < hck_program_low + 5) { continue; }
+    if (word < hck_program_low + 8 || word >= hck_program_high) { continue; }
     const uint8_t *code = (const uint8_t *)word;
     if (code[-5] == 0xe8 || code[-2] == 0xff || code[-3] == 0xff || code[-6] == 0xff) { return word; }
   }
