@@ -2,11 +2,17 @@ extension LockOrderFinding {
   /// Whether some thread of the cycle asks for its lock in code that is not the system's own: nobody
   /// who reads the report can mend a cycle inside of the Swift runtime or of Foundation.
   public static func isProgrammed(_ steps: [Step]) -> Bool {
-    steps.contains { step in
-      // Where the callers of a wrapper were not kept they may be anybody.
-      let user = step.asks.firstIndex { !$0.runtime } ?? step.asks.endIndex
-      return step.asks[..<user].allSatisfy(isWrapper)
+    var hasInner = false
+    for step in steps {
+      let user = step.asks.firstIndex { !$0.runtime }
+      if step.asks[..<(user ?? step.asks.endIndex)].allSatisfy(isWrapper) {
+        if user != nil { return true }
+      } else {
+        hasInner = true
+      }
     }
+    // Where the callers of a wrapper were not kept they may be anybody.
+    return !hasInner
   }
 
   /// A function that takes the lock on behalf of its caller.
