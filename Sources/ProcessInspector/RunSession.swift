@@ -128,7 +128,7 @@ package final class RunSession: RunWatch {
     let threads = Set(findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
     add(
       adopted, named: hasPicture || !isWhole ? threads : nil,
-      resources: Set(findings.flatMap(\.resources)))
+      resources: Set(findings.flatMap(\.resources)), replaces: isWhole)
     if isWhole { hasPicture = true }
     for limit in picture.limits { addLimit(limit) }
     report.findings += findings
@@ -234,7 +234,10 @@ package final class RunSession: RunWatch {
   }
 
   /// The first picture whole; of a later one what its findings name, which replaces what was known.
-  private func add(_ adopted: Adopted, named: Set<ThreadID>?, resources: Set<ResourceID>) {
+  /// What is known of no moment (`replaces` false) takes nobody's place.
+  private func add(
+    _ adopted: Adopted, named: Set<ThreadID>?, resources: Set<ResourceID>, replaces: Bool
+  ) {
     guard let named else {
       let seen = Set(adopted.picture.threads.map(\.id))
       report.threads = adopted.picture.threads + report.threads.filter { !seen.contains($0.id) }
@@ -243,7 +246,7 @@ package final class RunSession: RunWatch {
     }
     for thread in adopted.picture.threads where named.contains(thread.id) {
       if let index = report.threads.firstIndex(where: { $0.id == thread.id }) {
-        report.threads[index] = thread
+        if replaces { report.threads[index] = thread }
       } else {
         report.threads.append(thread)
       }
@@ -253,7 +256,7 @@ package final class RunSession: RunWatch {
       resource.owners = resource.owners.filter(listed.contains)
       resource.waiters = resource.waiters.filter(listed.contains)
       if let index = report.resources.firstIndex(where: { $0.id == resource.id }) {
-        report.resources[index] = resource
+        if replaces { report.resources[index] = resource }
       } else if !resource.owners.isEmpty || !resource.waiters.isEmpty
         || resources.contains(resource.id)
       {

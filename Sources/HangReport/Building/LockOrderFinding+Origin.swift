@@ -5,7 +5,9 @@ extension LockOrderFinding {
     var hasInner = false
     for step in steps {
       let user = step.asks.firstIndex { !$0.runtime }
-      if step.asks[..<(user ?? step.asks.endIndex)].allSatisfy(isWrapper) {
+      if user == nil, step.asks.contains(where: isInner) {
+        hasInner = true
+      } else if step.asks[..<(user ?? step.asks.endIndex)].allSatisfy(isWrapper) {
         if user != nil { return true }
       } else {
         hasInner = true
@@ -13,6 +15,13 @@ extension LockOrderFinding {
     }
     // Where the callers of a wrapper were not kept they may be anybody.
     return !hasInner
+  }
+
+  /// Code of the language's runtime, which has locks of its own.
+  private static func isInner(_ frame: Frame) -> Bool {
+    ["libswiftCore.so", "libswift_Concurrency.so", "libdispatch.so"].contains {
+      frame.image.hasSuffix($0)
+    }
   }
 
   /// A function that takes the lock on behalf of its caller.
