@@ -18,6 +18,12 @@ final class OrderWatch {
     var steps: [Step]
     var isOfOneThread: Bool
     var identity: [UInt32] { steps.flatMap { [$0.holds.site, $0.wants.site] } }
+    /// Queues that Foundation keeps for itself: by whom they are asked for is mostly not kept.
+    var isOfFoundation: Bool {
+      steps.allSatisfy { step in
+        ["org.swift.", "URLSession<"].contains { step.wantsLock.label.hasPrefix($0) }
+      }
+    }
     /// The addresses of its locks.
     var locks: Set<UInt64> { Set(steps.map(\.holdsLock.key.address)) }
   }
@@ -60,7 +66,9 @@ final class OrderWatch {
       analysedAt = now
       cost = hck_monotonic_ns() &- begun
     }
-    let cycles = cycles(of: arena.recordedOrders()).filter { !told.contains($0.identity) }
+    let cycles = cycles(of: arena.recordedOrders()).filter {
+      !told.contains($0.identity) && !$0.isOfFoundation
+    }
     let ripe = cycles.filter { cycle in
       isLast
         || cycle.steps.allSatisfy { arena.clock &- $0.occurrence.time >= Self.patience }

@@ -42,8 +42,11 @@ final class Listener: NSObject, URLSessionDataDelegate, @unchecked Sendable {
   }
 }
 let listener = Listener()
+let delegates = OperationQueue()
+// Else the last two calls may overtake each other.
+delegates.maxConcurrentOperationCount = 1
 let session = URLSession(
-  configuration: .ephemeral, delegate: listener, delegateQueue: OperationQueue())
+  configuration: .ephemeral, delegate: listener, delegateQueue: delegates)
 session.dataTask(with: url("large")).resume()
 listener.ended.wait()
 session.finishTasksAndInvalidate()
