@@ -21,8 +21,11 @@ struct TallyTests {
     _ name: String, _ body: @escaping @Sendable (Slot, UnsafeMutablePointer<hck_arena>) -> Void
   ) {
     let done = DispatchSemaphore(value: 0)
+    // Foundation forgets a name that is set before `start` has returned.
+    let started = DispatchSemaphore(value: 0)
     let used = Used()
     let thread = Thread {
+      started.wait()
       if let arena = TallyTests.made, let slot = takeSlot(arena) {
         used.slot = slot
         used.generation = slot.pointee.generation
@@ -33,6 +36,7 @@ struct TallyTests {
       done.signal()
     }
     thread.start()
+    started.signal()
     done.wait()
     // The key's destructor runs behind the signal.
     while !thread.isFinished || !used.isGone { usleep(1000) }
