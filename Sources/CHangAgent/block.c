@@ -10,7 +10,7 @@ static void copy(hck_item_block *to, const hck_item_block *from) {
 
 static void dispose(hck_item_block *block) {
   if (block->inner && hck_block_release) { hck_block_release(block->inner); }
-  hck_item_gone(block->known);
+  hck_item_gone(block);
 }
 
 static const struct {

@@ -31,6 +31,43 @@ uint32_t hck_window_bytes = HCK_WINDOW_BYTES;
 uint64_t hck_window_reach = HCK_WINDOW_BYTES;
 
 void *(*hck_current_queue_function)(void);
+// The free jobs: an index into the pages, from 1, and a tag against ABA.
+#define JOBS_PER_PAGE 1024
+#define JOB_PAGES 1024
+static hck_job *job_pages[JOB_PAGES];
+static uint64_t jobs_free, jobs_used;
+
+static hck_job *job_at(uint64_t number) { return &job_pages[(number - 1) / JOBS_PER_PAGE][(number - 1) % JOBS_PER_PAGE]; }
+
+hck_job *hck_job_take(void) {
+  uint64_t head = __atomic_load_n(&jobs_free, __ATOMIC_ACQUIRE);
+  while ((uint32_t)head) {
+    hck_job *job = job_at((uint32_t)head);
+    uint64_t next = (uint64_t)__atomic_load_n(&job->next, __ATOMIC_RELAXED) | ((head >> 32) + 1) << 32;
+    if (__atomic_compare_exchange_n(&jobs_free, &head, next, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) { return job; }
+  }
+  uint64_t number = __atomic_add_fetch(&jobs_used, 1, __ATOMIC_RELAXED), page = (number - 1) / JOBS_PER_PAGE;
+  if (page >= JOB_PAGES) { return NULL; }
+  if (!__atomic_load_n(&job_pages[page], __ATOMIC_ACQUIRE)) {
+    size_t bytes = JOBS_PER_PAGE * sizeof(hck_job);
+    void *fresh = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED) { return NULL; }
+    hck_job *none = NULL;
+    if (!__atomic_compare_exchange_n(&job_pages[page], &none, fresh, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) { munmap(fresh, bytes); }
+  }
+  hck_job *job = job_at(number);
+  job->number = (uint32_t)number;
+  return job;
+}
+
+void hck_job_give(hck_job *job) {
+  uint64_t head = __atomic_load_n(&jobs_free, __ATOMIC_RELAXED), now;
+  do {
+    __atomic_store_n(&job->next, (uint32_t)head, __ATOMIC_RELAXED);
+    now = job->number | ((head >> 32) + 1) << 32;
+  } while (!__atomic_compare_exchange_n(&jobs_free, &head, now, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+}
+
 uint64_t hck_program_low, hck_program_high;
 
 static int note_program(struct dl_phdr_info *info, size_t size, void *none) {

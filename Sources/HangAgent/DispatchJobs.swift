@@ -35,8 +35,9 @@ private func submit(
   item.pointee.item = UnsafeRawPointer(object)
   let known = knowledge(of: slot)
   // It may be on its way already: whatever it knew of an earlier submission is no news to it.
-  let before = item.pointee.known
+  let before = item.pointee.pid == arenaOwner() ? item.pointee.known : 0
   item.pointee.known = known
+  item.pointee.pid = arenaOwner()
   dropKnowledge(before)
 }
 
@@ -44,20 +45,23 @@ private func submit(
 /// itself, it is a part of that.
 @c(hck_item_run) public func runItem(_ block: UnsafeMutablePointer<hck_item_block>) {
   guard let inner = block.pointee.inner else { return }
-  guard let slot = currentSlot(), let item = block.pointee.item, isAtItsBase(slot) else {
-    return hck_run_block(inner)
-  }
+  let pid = block.pointee.pid
+  guard let slot = currentSlot(), let item = block.pointee.item, pid == arenaOwner(),
+    isAtItsBase(slot)
+  else { return hck_run_block(inner) }
   let (entered, own) = (block.pointee.entered, hck_group_of_item(item))
   let outer = beginBlock(slot, knowing: copyOfKnowledge(block.pointee.known))
   if block.pointee.notifies != 0 { takeOver(slot, block.pointee.notifies) }
   hck_run_block(inner)
-  guard hck_slot_of_thread() == slot else { return }
+  guard hck_slot_of_thread() == slot, pid == arenaOwner() else { return }
   if entered != 0 { handOver(slot, entered) }
   if let group = UnsafeRawPointer(bitPattern: UInt(own)) { handOver(slot, groupWord(group)) }
   endBlock(slot, outer)
 }
 
-@c(hck_item_gone) public func itemGone(_ known: UInt32) { dropKnowledge(known) }
+@c(hck_item_gone) public func itemGone(_ block: UnsafeMutablePointer<hck_item_block>) {
+  if block.pointee.pid == arenaOwner() { dropKnowledge(block.pointee.known) }
+}
 
 @inline(__always)
 private func job(
@@ -78,18 +82,16 @@ private func job(
 @c(hck_agent_job) public func runJob(_ value: UnsafeMutableRawPointer?) {
   guard let record = value?.assumingMemoryBound(to: hck_job.self) else { return }
   let job = record.pointee
-  dropJob(record)
-  guard let slot = currentSlot() else {
-    dropKnowledge(job.known)
-    return run(job)
-  }
+  hck_job_give(record)
+  // In a forked child what its parent knew means nothing.
+  guard let slot = currentSlot(), job.pid == arenaOwner() else { return run(job) }
   let outer = beginBlock(slot, knowing: job.known)
   let task = hck_in_concurrency(job.function) != 0 ? taskWord(job.context) : 0
   if job.notifies != 0 { takeOver(slot, job.notifies) }
   if task != 0 { takeOver(slot, task) }
   run(job)
-  // A fork may have put the thread into another process, with no slot or another one.
-  guard hck_slot_of_thread() == slot else { return }
+  // A fork may have put the thread into another process.
+  guard hck_slot_of_thread() == slot, job.pid == arenaOwner() else { return }
   if task != 0 { handOver(slot, task) }
   if job.entered != 0 { handOver(slot, job.entered) }
   endBlock(slot, outer)
@@ -235,12 +237,12 @@ private func job(
 /// Runs one of `dispatch_apply`'s iterations: each is a context, and all end before the call does.
 @c(hck_agent_apply) public func runApply(_ value: UnsafeMutableRawPointer?, _ index: Int) {
   guard let job = value?.assumingMemoryBound(to: hck_job.self) else { return }
-  guard let slot = currentSlot() else {
+  guard let slot = currentSlot(), job.pointee.pid == arenaOwner() else {
     return hck_run_apply(job.pointee.function, job.pointee.context, index)
   }
   let outer = beginBlock(slot, knowing: copyOfKnowledge(job.pointee.known))
   hck_run_apply(job.pointee.function, job.pointee.context, index)
-  guard hck_slot_of_thread() == slot else { return }
+  guard hck_slot_of_thread() == slot, job.pointee.pid == arenaOwner() else { return }
   handOver(slot, taskWord(UInt64(UInt(bitPattern: job))))
   endBlock(slot, outer)
 }
@@ -251,9 +253,11 @@ private func job(
 ) -> Bool {
   guard let job = makeJob(slot, function, UInt64(UInt(bitPattern: context))) else { return false }
   hck_real_dispatch_apply_f(count, queue, job, runApply)
-  takeOver(slot, taskWord(UInt64(UInt(bitPattern: job))))
-  dropKnowledge(job.pointee.known)
-  dropJob(job)
+  if hck_slot_of_thread() == slot, job.pointee.pid == arenaOwner() {
+    takeOver(slot, taskWord(UInt64(UInt(bitPattern: job))))
+    dropKnowledge(job.pointee.known)
+  }
+  hck_job_give(job)
   return true
 }
 

@@ -22,25 +22,20 @@ public func knowledge(of slot: Slot) -> UInt32 {
 public func makeJob(
   _ slot: Slot, _ function: UInt64, _ context: UInt64
 ) -> UnsafeMutablePointer<hck_job>? {
-  guard let arena = hck_arena_get(), learnsOrders(arena), let shared = makeOrders(arena),
-    let number = takeRecord(
-      HCK_PAGES_JOBS, hck_job.self, { hck_load32(&$0.pointee.next) }, shared, arena)
-  else { return nil }
-  let job = recordAt(number, HCK_PAGES_JOBS, hck_job.self, shared, arena)
+  guard let arena = hck_arena_get(), learnsOrders(arena), let job = hck_job_take() else {
+    return nil
+  }
   job.pointee.function = function
   job.pointee.context = context
   job.pointee.entered = 0
   job.pointee.notifies = 0
-  job.pointee.number = number
+  job.pointee.pid = arena.pointee.pid
   job.pointee.known = knowledge(of: slot)
   return job
 }
 
-public func dropJob(_ job: UnsafeMutablePointer<hck_job>) {
-  guard let arena = hck_arena_get(), let shared = ordersOf(arena) else { return }
-  giveRecord(
-    HCK_PAGES_JOBS, job.pointee.number, { hck_store32(&job.pointee.next, $0) }, shared)
-}
+/// Of whose arena numbers are: 0 without one. A forked child's is another one at the same place.
+public func arenaOwner() -> UInt32 { hck_arena_get()?.pointee.pid ?? 0 }
 
 /// What a clock says, once more.
 public func copyOfKnowledge(_ clock: UInt32) -> UInt32 {

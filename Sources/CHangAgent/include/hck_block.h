@@ -14,8 +14,8 @@ typedef struct hck_item_block {
   const void *_Nullable item; // the object that it was submitted as last
   uint64_t entered;      // resource words of the group that it leaves,
   uint64_t notifies;     // and of the one whose end it tells of; 0
-  uint32_t known;        // clock of whoever submitted it
-  uint32_t unused;
+  uint32_t known;        // clock of whoever submitted it, in the arena of
+  uint32_t pid;          // this process
 } hck_item_block;
 
 // The agent's block in an object; NULL where there is none.
@@ -36,6 +36,6 @@ HCK_INLINE uint64_t hck_item_entry(void) {
 }
 // In Swift.
 void hck_item_run(hck_item_block *_Nonnull block);
-void hck_item_gone(uint32_t known);
+void hck_item_gone(hck_item_block *_Nonnull block);
 
 #endif

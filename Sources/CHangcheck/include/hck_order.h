@@ -81,11 +81,17 @@ typedef struct hck_job {
   uint64_t context;
   uint64_t entered;  // the group that it leaves; 0
   uint64_t notifies; // the group whose end it tells of; 0
-  uint32_t known;    // clock of whoever submitted it
-  uint32_t next;     // while it is free
+  uint32_t known;    // clock of whoever submitted it, in the arena of
+  uint32_t pid;      // this process: a child that was forked has another
   uint32_t number;
   uint32_t is_block; // the context is a block that was copied for it
+  uint32_t next;     // while it is free
+  uint32_t unused;
 } hck_job;
+// Not in the arena: a forked child has what is queued, but not its parent's arena. From pages of their
+// own, never given back. Async-signal-safe; NULL where there is no memory.
+hck_job *_Nullable hck_job_take(void) HCK_HIDDEN;
+void hck_job_give(hck_job *_Nonnull job) HCK_HIDDEN;
 
 enum hck_pages {
   HCK_PAGES_LOCKS,
@@ -94,9 +100,8 @@ enum hck_pages {
   HCK_PAGES_SITES,
   HCK_PAGES_CLOCKS,
   HCK_PAGES_HANDOVERS,
-  HCK_PAGES_JOBS,
 };
-#define HCK_PAGES_KINDS 7
+#define HCK_PAGES_KINDS 6
 #define HCK_PAGE_BYTES 65536u
 #define HCK_PAGES 1024
 typedef struct hck_page_table {
