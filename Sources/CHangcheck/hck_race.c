@@ -53,6 +53,13 @@ void hck_race_stack(hck_race_thread *thread) {
   pthread_attr_destroy(&attributes);
 }
 
+int hck_at_thread_return(void (*function)(void *)) {
+  // What runs C++'s destructors of thread_local variables.
+  extern int __cxa_thread_atexit_impl(void (*)(void *), void *, void *);
+  extern void *__dso_handle;
+  return __cxa_thread_atexit_impl(function, NULL, &__dso_handle);
+}
+
 int hck_is_worker_name(const char *name) { return strstr(name, "-qos") != NULL; }
 
 // libdispatch's own record behind the five words of a block: a magic, then the flags.

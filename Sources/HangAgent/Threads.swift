@@ -47,7 +47,9 @@ public typealias ThreadResult = UnsafeMutablePointer<UnsafeMutableRawPointer?>
   let body = unsafeBitCast(Int(bitPattern: UInt(slot.pointee.start)), to: hck_thread_body.self)
   let argument = UnsafeMutableRawPointer(bitPattern: UInt(slot.pointee.argument))
   if let arena = hck_arena_get() { openSlot(slot, arena, stackBytes: slot.pointee.stack_high) }
-  return body(argument)
+  let result = body(argument)
+  leaveQueues()
+  return result
 }
 
 @inline(__always) private func join(

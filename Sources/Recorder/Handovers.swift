@@ -180,7 +180,9 @@ func beginUnseen(_ slot: Slot, _ arena: UnsafeMutablePointer<hck_arena>) {
   withUnsafeMutablePointer(to: &name) {
     let name = UnsafeMutableRawPointer($0).assumingMemoryBound(to: CChar.self)
     hck_thread_name(name)
-    if hck_is_worker_name(name) != 0 { slot.pointee.order_base = onAnyQueue }
+    if hck_is_worker_name(name) != 0, hck_at_thread_return({ _ in leaveQueues() }) == 0 {
+      slot.pointee.order_base = onAnyQueue
+    }
   }
   takeOver(slot, everybody)
   var index: UInt32 = 0

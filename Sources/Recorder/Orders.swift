@@ -330,6 +330,14 @@ func currentQueue(_ slot: Slot) -> UnsafeRawPointer? {
   UInt64(UInt(bitPattern: currentQueue(slot)))
 }
 
+/// The thread's function has returned: libdispatch gives back, once, what it keeps for a thread, and
+/// would do so again were it asked for the thread's queue by what runs after that.
+public func leaveQueues() {
+  if let slot = hck_slot_of_thread(), slot.pointee.order_base == onAnyQueue {
+    slot.pointee.order_base = 0
+  }
+}
+
 /// `order_base` of a thread that runs blocks of changing queues; another value is the address of the
 /// queue that it always runs on.
 @inlinable @inline(__always) public var onAnyQueue: UInt64 { 1 }

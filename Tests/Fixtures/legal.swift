@@ -24,6 +24,7 @@ import Synchronization
       "condition-late": conditionLate, "condition-timed": conditionTimed,
       "conditionlock": conditionLock, "conditionlock-trap": conditionLockTrap,
       "idle-pool": idlePool, "mixed": mixed, "source-freed": sourceFreed, "crossed": crossed,
+      "worker-ends": workerEnds, "forked-perform": forkedPerform,
     ])
   }
 }
@@ -641,4 +642,75 @@ func crossed() {
     second.signal()
   }
   second.wait()
+}
+
+/// What a thread of libdispatch's kept is dropped as it ends, by code that takes locks; libdispatch
+/// has given back its own part of the thread by then.
+func workerEnds() {
+  var key = pthread_key_t()
+  pthread_key_create(&key) { _ in
+    for _ in 0..<4 {
+      let (outer, inner) = (NSLock(), NSLock())
+      outer.lock()
+      inner.lock()
+      inner.unlock()
+      outer.unlock()
+    }
+    gone.set()
+  }
+  let kept = key
+  let blocks = DispatchGroup()
+  DispatchQueue.global().async(group: blocks) {
+    pthread_setspecific(kept, "something")
+    for _ in 0..<8 { DispatchQueue.global().async(group: blocks) {} }
+  }
+  blocks.wait()
+  gone.poll()
+}
+private let gone = Flag()
+
+@_silgen_name("fork") private func copyOfProcess() -> Int32
+@_silgen_name("_dispatch_main_queue_callback_4CF")
+private func serveMainQueue(_ message: UnsafeMutableRawPointer?)
+
+/// A fork in the midst of blocks that run and of others that wait: the child runs what waits.
+func forkedPerform() {
+  let (outer, inner, parent, forking) = (NSLock(), NSLock(), getpid(), pthread_self())
+  func nest() {
+    outer.lock()
+    inner.lock()
+    inner.unlock()
+    outer.unlock()
+  }
+  nest()
+  let child = Atomic<Int32>(0)
+  let served = Flag()
+  let asked = DispatchQueue(label: "stopped")
+  asked.suspend()
+  let item = DispatchWorkItem { nest() }
+  asked.async(execute: item)
+  DispatchQueue.main.async {
+    nest()
+    served.set()
+  }
+  DispatchQueue.concurrentPerform(iterations: 40) { _ in
+    nest()
+    pause(1)
+    guard pthread_self() == forking, getpid() == parent,
+      child.load(ordering: .sequentiallyConsistent) == 0
+    else { return }
+    child.store(copyOfProcess(), ordering: .sequentiallyConsistent)
+    nest()
+    if getpid() == parent { return }
+    // A run loop would share with the parent what wakes it.
+    serveMainQueue(nil)
+    item.perform()
+    _exit(served.isSet ? 7 : 8)
+  }
+  while !served.isSet { RunLoop.main.run(until: Date(timeIntervalSinceNow: 0.01)) }
+  asked.resume()
+  item.wait()
+  var status: Int32 = 0
+  waitpid(child.load(ordering: .sequentiallyConsistent), &status, 0)
+  print("the child ended with", status)
 }

@@ -173,6 +173,9 @@ void hck_race_site(
   const hck_race_thread *_Nonnull thread, hck_entry *_Nonnull entry, const void *_Nonnull frame) HCK_HIDDEN;
 // Fills in where the calling thread's stack lies.
 void hck_race_stack(hck_race_thread *_Nonnull thread) HCK_HIDDEN;
+// Runs `function` in the calling thread once its own has returned, before the destructors of
+// thread-specific keys; 0, or not where there is no memory.
+int hck_at_thread_return(void (*_Nonnull function)(void *_Nullable)) HCK_HIDDEN;
 // Whether a thread of that name is one of libdispatch's.
 int hck_is_worker_name(const char *_Nonnull name) HCK_HIDDEN;
 // Whether a block that libdispatch made of a work item is a barrier; 0 where that is not known.
