@@ -110,8 +110,8 @@ func readHere() {
     fileDescriptor: pipe.fileHandleForReading.fileDescriptor, queue: queue)
   reader.setEventHandler { semaphore.signal() }
   reader.resume()
-  pipe.fileHandleForWriting.write(Data([1]))
   queue.sync {
+    pipe.fileHandleForWriting.write(Data([1]))
     waitInVain()
   }
 }

@@ -32,7 +32,7 @@ import Testing
 
   @Test("healthy programs stay as they are", arguments: Fixture.swapped.filter(\.isHealthy))
   func healthy(_ fixture: Fixture) async throws {
-    let result = try await Swapped.run(fixture)
+    let result = try await Swapped.run(fixture, adding: "predict=on")
     let findings = result.reports.flatMap(\.findings).filter(\.isLoud)
     #expect(findings.isEmpty, "\(findings.map(\.message))")
     let outcome = result.outcome
