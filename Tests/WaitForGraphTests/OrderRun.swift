@@ -37,6 +37,10 @@ struct OrderRun {
       state = after
       events[context].append(
         Event(time: time, place: place, operation: operation, isInVain: isInVain))
+      defer {
+        // A trylock that fails may be the last that it does.
+        if !program.runs(context, state) { last[context] = recorder.end(context) }
+      }
       if isInVain { continue }
       let site = OrderProgram.site(context, place)
       switch operation {
@@ -54,7 +58,6 @@ struct OrderRun {
       case .signal: permits = joinOf(permits, recorder.handOver(context))
       case .wait: if seesSemaphores { recorder.learn(context, permits) }
       }
-      if !program.runs(context, state) { last[context] = recorder.end(context) }
     }
     record = recorder.record
     if program.contexts.indices.contains(where: {
