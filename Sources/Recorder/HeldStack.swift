@@ -71,18 +71,25 @@ public func acquired(
 func acquiredUnusually(
   _ slot: Slot, _ word: ResourceWord, _ frame: UnsafeRawPointer, _ result: Int32
 ) -> Int32 {
-  let error = hck_errno()
-  if slot.pointee.count < slot.pointee.capacity || growHeldStack(slot) {
-    let index = slot.pointee.count
-    slot.pointee.count = index &+ 1
-    hck_order()
-    let entry = slot.pointee.held + Int(truncatingIfNeeded: index)
-    hck_site(slot, entry, frame)
-    hck_order()
-    entry.pointee.resource = word
-    if index | slot.pointee.order_base != 0 { nested(slot, index) }
+  let index = slot.pointee.count
+  if index >= slot.pointee.capacity {
+    let error = hck_errno()
+    let hasRoom = growHeldStack(slot)
+    hck_set_errno(error)
+    return hasRoom ? acquiredUnusually(slot, word, frame, result) : result
   }
-  hck_set_errno(error)
+  slot.pointee.count = index &+ 1
+  hck_order()
+  let entry = slot.pointee.held + Int(truncatingIfNeeded: index)
+  let isOrder = index != 0 || (slot.pointee.order_base != 0 && entry.pointee.looked_at != word)
+  if hck_keeps_callers() != 0 {
+    hck_callers_site(entry, frame)
+  } else {
+    hck_site(slot, entry, frame)
+  }
+  hck_order()
+  entry.pointee.resource = word
+  if isOrder { nested(slot, index) }
   return result
 }
 

@@ -110,6 +110,15 @@ HCK_INLINE void hck_whole_site(hck_entry *_Nonnull entry, const void *_Nonnull f
                    (uint64_t)HCK_WINDOW_BYTES << 32 | level << 48;
   __builtin_memcpy(&entry->since, &facts, sizeof facts);
 }
+// Where no more of the stack is kept than whom a call returns to.
+HCK_INLINE int hck_keeps_callers(void) { return hck_window_bytes == 16; }
+HCK_INLINE void hck_callers_site(hck_entry *_Nonnull entry, const void *_Nonnull frame) {
+  uint64_t at = (uint64_t)frame;
+  entry->frame = at;
+  hck_keep(entry->window, hck_fresh(at), hck_fresh(at + 8));
+  uint64_t facts = __atomic_load_n(&hck_current_arena->clock, __ATOMIC_RELAXED) | (uint64_t)16 << 32;
+  __builtin_memcpy(&entry->since, &facts, sizeof facts);
+}
 HCK_INLINE void hck_site(
   hck_slot *_Nonnull slot, hck_entry *_Nonnull entry, const void *_Nonnull frame) {
   uint64_t end = hck_site_end(slot, frame);
