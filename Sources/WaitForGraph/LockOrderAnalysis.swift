@@ -34,7 +34,7 @@
 ///
 /// Time and space are linear in the nodes and occurrences while no lock order is cyclic. In a
 /// strongly connected component of orders the shorter cycles are sought first, in all components,
-/// with at most 20 million comparisons for one and 60 million for all (a second or two); then
+/// with at most 7 million comparisons for one and 21 million for all (less than a second); then
 /// `isComplete` is false, and longer cycles, or in huge components even short ones, may be missing.
 /// That is a matter of counting, never of time: the same record gives the same result.
 public struct LockOrderAnalysis: Sendable {
@@ -51,7 +51,7 @@ public struct LockOrderAnalysis: Sendable {
   private var patterns = LockOrderPatterns()
 
   public init(_ record: LockOrderRecord) {
-    self.init(record, workPerComponent: 20_000_000)
+    self.init(record, workPerComponent: 7_000_000)
   }
 
   package init(_ record: LockOrderRecord, workPerComponent: Int) {
