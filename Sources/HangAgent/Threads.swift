@@ -47,6 +47,14 @@ public typealias ThreadResult = UnsafeMutablePointer<UnsafeMutableRawPointer?>
   let body = unsafeBitCast(Int(bitPattern: UInt(slot.pointee.start)), to: hck_thread_body.self)
   let argument = UnsafeMutableRawPointer(bitPattern: UInt(slot.pointee.argument))
   if let arena = hck_arena_get() { openSlot(slot, arena, stackBytes: slot.pointee.stack_high) }
+  // A tail call: of a thread of the program's own nothing of ours is on the stack.
+  if slot.pointee.order_base != onAnyQueue { return body(argument) }
+  return runWorker(body, argument)
+}
+
+@inline(never) private func runWorker(
+  _ body: hck_thread_body, _ argument: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
   let result = body(argument)
   leaveQueues()
   return result
