@@ -48,16 +48,25 @@ import Testing
   /// What hangcheck writes for the wrong program, with whatever differs between runs masked.
   private func report(of name: String) async throws -> String {
     let program = try await program(name, "wrong")
-    let outcome = try await Gate.shared.pass {
-      try Child.run(
-        [
-          Watched.tool, "--color", "never", "--on-deadlock", "terminate", "--timeout", "20s",
-          "--fail-on", "warning",
-          program.path,
-        ], limit: 45)
+    let source = try String(
+      contentsOf: Self.folder.appending(path: "\(name)/wrong.swift"), encoding: .utf8)
+    var text = ""
+    // Foundation loses, now and then and by itself, the name that a thread is given right after its
+    // start.
+    for _ in 0..<4
+    where text.isEmpty || text.contains("thread …") && source.contains(".start()") {
+      let outcome = try await Gate.shared.pass {
+        try Child.run(
+          [
+            Watched.tool, "--color", "never", "--on-deadlock", "terminate", "--timeout", "20s",
+            "--fail-on", "warning",
+            program.path,
+          ], limit: 45)
+      }
+      #expect(outcome.status == .exited(66), "\(outcome.errorText)")
+      text = mask(outcome.errorText, program: program.path)
     }
-    #expect(outcome.status == .exited(66), "\(outcome.errorText)")
-    return mask(outcome.errorText, program: program.path)
+    return text
   }
 
   /// Those that need the drop-ins are targets of this package.
