@@ -6,10 +6,14 @@ internal import WaitForGraph
 /// watch, graph and report as another process's. Confined to the thread that made it, which no
 /// report mentions.
 package final class OwnProcess {
-  private let arena: Arena
-  private let watch: DeadlockWatch
+  let arena: Arena
+  let watch: DeadlockWatch
   private let lockUse: LockUseWatch
   private let orders: OrderWatch
+  let inversions: InversionWatch
+  /// Those that have lasted for the threshold, as they stood then.
+  var openInversions: [(opened: InversionWatch.Opened, page: InversionPage)] = []
+  var toldInversions: Set<String> = []
   /// The addresses of what was in each deadlock that was told.
   private var deadlocked: [Set<UInt64>] = []
   let files: ProcessFiles
@@ -18,6 +22,8 @@ package final class OwnProcess {
   private let observer: KernelThreadID
   /// From when on a wait is told that no deadlock explains.
   package var waitThreshold = Duration.seconds(10)
+  /// From when on a priority inversion is told.
+  package var inversionThreshold = Duration.milliseconds(100)
 
   /// nil while nothing has been recorded in this process.
   package init?() {
@@ -29,6 +35,7 @@ package final class OwnProcess {
     watch = DeadlockWatch(pid: pid, arena: arena)
     lockUse = LockUseWatch(arena: arena, files: files, memory: memory)
     orders = OrderWatch(arena: arena)
+    inversions = InversionWatch(watch)
     observer = KernelThreadID(Int32(bitPattern: hck_gettid()))
     watch.ignored = [observer]
   }

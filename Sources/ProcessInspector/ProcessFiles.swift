@@ -32,7 +32,7 @@ public enum KernelState: Equatable, Sendable {
 /// nil or empty.
 public struct ProcessFiles: Sendable {
   public let pid: ProcessID
-  private let folder: String
+  let folder: String
 
   public init(_ pid: ProcessID) {
     self.pid = pid

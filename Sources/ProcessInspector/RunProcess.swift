@@ -10,6 +10,9 @@ final class RunProcess {
   let watch: DeadlockWatch
   let lockUse: LockUseWatch
   let orders: OrderWatch
+  let inversions: InversionWatch
+  /// Those that have lasted for the threshold, as they stood then.
+  var openInversions: [(opened: InversionWatch.Opened, picture: Picture)] = []
   let files: ProcessFiles
   let memory: ProcessMemory
   /// Alarms that were taken and are not told yet.
@@ -34,6 +37,7 @@ final class RunProcess {
     watch = DeadlockWatch(pid: pid, arena: arena)
     lockUse = LockUseWatch(arena: arena, files: files, memory: memory)
     orders = OrderWatch(arena: arena)
+    inversions = InversionWatch(watch)
     pidfd = hck_pidfd_open(pid.rawValue)
   }
 

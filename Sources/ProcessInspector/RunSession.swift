@@ -6,7 +6,7 @@ internal import WaitForGraph
 /// The eyes of `hangcheck run`: takes the arenas of the program and its children, and turns
 /// deadlocks into reports.
 package final class RunSession: RunWatch {
-  private let setup: RunSetup
+  let setup: RunSetup
   private var processes: [ProcessID: RunProcess] = [:]
   private var waiting: Set<Int32> = []
   private(set) var report: HangReport
@@ -76,6 +76,7 @@ package final class RunSession: RunWatch {
       let confirmed = process.tick(now: now)
       if !confirmed.isEmpty { events.append(tell(confirmed, process)) }
       if let event = tellLongWaits(of: process, now: now) { events.append(event) }
+      if let event = tellInversions(of: process, now: now) { events.append(event) }
       if let event = tellAlarms(of: process, now: now) { events.append(event) }
       if let event = tellRaces(of: process) { events.append(event) }
       let isGone = !process.isRoot && !process.isAlive
@@ -84,6 +85,7 @@ package final class RunSession: RunWatch {
       }
       // The program's own arena is kept: it is what is known when it was killed.
       if isGone {
+        if let event = tellInversions(of: process, now: now, isLast: true) { events.append(event) }
         if let event = tellAlarms(of: process, now: now) { events.append(event) }
         if let event = tellRaces(of: process) { events.append(event) }
         processes[pid] = nil
@@ -333,6 +335,7 @@ package final class RunSession: RunWatch {
     }
     for pid in processes.keys.sorted() {
       guard let process = processes[pid] else { continue }
+      _ = tellInversions(of: process, now: hck_monotonic_ns(), isLast: true)
       addLastAlarms(of: process, now: hck_monotonic_ns())
       addRaces(of: process)
       _ = addOrders(of: process, now: hck_monotonic_ns(), isLast: true)

@@ -32,6 +32,8 @@ extension Watchdog.Configuration {
     case "stacks": stacks = .init(rawValue: value) ?? stacks
     case "color": color = .init(rawValue: value) ?? color
     case "hang-threshold": hangThreshold = Self.duration(value) ?? hangThreshold
+    case "inversion-threshold":
+      inversionThreshold = Self.duration(value) ?? inversionThreshold
     case "wait-threshold": waitThreshold = Self.duration(value) ?? waitThreshold
     case "suppressions": suppressions = value
     case "baseline": baseline = value

@@ -11,6 +11,8 @@ extension Watchdog {
     public var color = Color.auto
     /// How long a run loop or queue may make no progress; kept for the version that watches them.
     public var hangThreshold = Duration.milliseconds(250)
+    /// How long an urgent thread may wait for a less urgent one before that is told.
+    public var inversionThreshold = Duration.milliseconds(100)
     /// How long a wait may last before it is worth a note.
     public var waitThreshold = Duration.seconds(10)
     /// Whether lock orders that could deadlock are learned, from `start` on, and reported. Costs a

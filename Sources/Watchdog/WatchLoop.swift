@@ -67,7 +67,11 @@ final class WatchLoop: Sendable {
   /// What can only be told at the end: 0 nothing, 1 asked for, 2 told.
   private let ending = Atomic<Int>(0)
 
-  /// Tells what is left to tell of lock orders, for the process ends.
+  /// Whether something is watched whose end is to be told.
+  var owesReport: Bool { owes.load(ordering: .acquiring) }
+  private let owes = Atomic<Bool>(false)
+
+  /// Tells what is left to tell of lock orders and inversions, for the process ends.
   func tellLast() {
     let begun = OwnProcess.now
     ending.store(1, ordering: .releasing)
@@ -89,18 +93,23 @@ final class WatchLoop: Sendable {
     while !isStopped.load(ordering: .acquiring) {
       var report: HangReport?
       var orders: HangReport?
+      var inversions: HangReport?
       let isLast = ending.load(ordering: .acquiring) == 1
       var pause = Self.idle
       let raised = OwnProcess.alarmsRaised
       Self.apartFromForks {
         if process == nil { process = OwnProcess() }
         process?.waitThreshold = configuration.waitThreshold
+        process?.inversionThreshold = configuration.inversionThreshold
         let now = OwnProcess.now
         report = process?.tick(now: now)
         if process?.seesYoungWaits(now: now) == true { pause = Self.awake }
+        inversions = process?.inversionReport(now: now, isLast: isLast)
         orders = process?.orderReport(now: now, isLast: isLast)
       }
       if let report { tell(report) }
+      owes.store(process?.hasOpenInversions ?? false, ordering: .releasing)
+      if let inversions { tell(inversions) }
       if let orders { tell(orders) }
       if isLast { ending.store(2, ordering: .releasing) }
       heard.store(raised, ordering: .releasing)

@@ -102,7 +102,7 @@ public final class Watchdog: Sendable {
     guard let loop = currentLoop, !loop.isOwnThread, let arena = hck_arena_get() else { return }
     tellEnd(arena, frame)
     loop.waitUntilHeard()
-    if hck_load64(&arena.pointee.orders) != 0 { loop.tellLast() }
+    if hck_load64(&arena.pointee.orders) != 0 || loop.owesReport { loop.tellLast() }
     loop.remarks.forEach(StandardError.say)
   }
 }
