@@ -48,6 +48,7 @@ final class InversionWatch {
   // With more threads their figures would cost more than they tell.
   private static let mostThreads = 256
   private static let longestCourse: UInt64 = 1_000_000_000
+  private static let longestRest: UInt64 = 150_000_000
   private static let sampleInterval: UInt64 = 50_000_000
 
   init(_ watch: DeadlockWatch) { self.watch = watch }
@@ -64,7 +65,7 @@ final class InversionWatch {
       !course.isOpened && now &- course.since >= threshold && waits[course.identity] != nil
     }
     guard !young.isEmpty || !ripe.isEmpty,
-      now &- lookedAt >= max(min(threshold / 4, 50_000_000), 20 &* cost)
+      now &- lookedAt >= max(min(threshold / 4, 50_000_000), min(20 &* cost, Self.longestRest))
     else { return [] }
     lookedAt = now
     let began = hck_monotonic_ns()

@@ -15,11 +15,14 @@ extension OwnProcess {
   package var hasOpenInversions: Bool { !openInversions.isEmpty }
 
   /// The report of priority inversions that are over, or have gone on for long enough. `isLast`: the
-  /// process ends.
-  package func inversionReport(now: UInt64, isLast: Bool) -> HangReport? {
+  /// process ends. `opens` is called before the stacks of one are looked at, which takes a while.
+  package func inversionReport(
+    now: UInt64, isLast: Bool, opens: () -> Void
+  ) -> HangReport? {
     hck_sanitizer_ignore_begin()
     defer { hck_sanitizer_ignore_end() }
     for opened in inversions.opened(now: now, threshold: inversionThreshold.nanoseconds) {
+      opens()
       openInversions.append((opened, page(of: opened)))
     }
     var report = HangReport(

@@ -104,7 +104,9 @@ final class WatchLoop: Sendable {
         let now = OwnProcess.now
         report = process?.tick(now: now)
         if process?.seesYoungWaits(now: now) == true { pause = Self.awake }
-        inversions = process?.inversionReport(now: now, isLast: isLast)
+        inversions = process?.inversionReport(now: now, isLast: isLast) {
+          owes.store(true, ordering: .releasing)
+        }
         orders = process?.orderReport(now: now, isLast: isLast)
       }
       if let report { tell(report) }
