@@ -110,8 +110,8 @@ final class WatchLoop: Sendable {
         orders = process?.orderReport(now: now, isLast: isLast)
       }
       if let report { tell(report) }
-      owes.store(process?.hasOpenInversions ?? false, ordering: .releasing)
       if let inversions { tell(inversions) }
+      owes.store(process?.hasOpenInversions ?? false, ordering: .releasing)
       if let orders { tell(orders) }
       if isLast { ending.store(2, ordering: .releasing) }
       heard.store(raised, ordering: .releasing)
