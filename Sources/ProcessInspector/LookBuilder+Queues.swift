@@ -31,6 +31,10 @@ extension LookBuilder {
       settleOwner(of: queue, &seen)
       addBlocks(on: queue, &seen)
     }
+    for (pool, name) in pools.sorted(by: { $0.key < $1.key }) {
+      names[ResourceKey(address: pool, kind: DerivedKind.pool)] = name
+      addBlocks(on: pool, &seen)
+    }
     settleGroups(dispatch)
   }
 
@@ -104,8 +108,9 @@ extension LookBuilder {
   private static let mostPlainBlocks = 8
 
   private mutating func addBlocks(on address: UInt64, _ seen: inout SeenQueues) {
-    guard let queue = seen.queue(address), !queue.isRoot else { return }
-    let key = ResourceKey(address: address, kind: HCK_QUEUE.rawValue)
+    guard let queue = seen.queue(address), !queue.isRoot || pools[address] != nil else { return }
+    let key = ResourceKey(
+      address: address, kind: queue.isRoot ? DerivedKind.pool : HCK_QUEUE.rawValue)
     var plain = 0
     for item in seen.dispatch.items(of: address, limit: Self.mostBlocks) ?? [] {
       switch item.kind {

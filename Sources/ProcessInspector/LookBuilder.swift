@@ -42,6 +42,8 @@ struct LookBuilder {
   var operations: Set<UInt64> = []
   /// Tasks as well, by a search through the process's memory, where things still move.
   var searchesTasks = false
+  /// Global queues whose queued work is listed, and what they are called.
+  var pools: [UInt64: String] = [:]
   /// Threads that no look mentions: our own.
   var ignored: Set<KernelThreadID> = []
 

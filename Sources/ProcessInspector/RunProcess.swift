@@ -11,6 +11,7 @@ final class RunProcess {
   let lockUse: LockUseWatch
   let orders: OrderWatch
   let inversions: InversionWatch
+  let pools: PoolWatch
   /// Those that have lasted for the threshold, as they stood then.
   var openInversions: [(opened: InversionWatch.Opened, picture: Picture)] = []
   let files: ProcessFiles
@@ -38,6 +39,7 @@ final class RunProcess {
     lockUse = LockUseWatch(arena: arena, files: files, memory: memory)
     orders = OrderWatch(arena: arena)
     inversions = InversionWatch(watch)
+    pools = PoolWatch(watch)
     pidfd = hck_pidfd_open(pid.rawValue)
   }
 

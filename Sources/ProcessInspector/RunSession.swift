@@ -77,6 +77,7 @@ package final class RunSession: RunWatch {
       if !confirmed.isEmpty { events.append(tell(confirmed, process)) }
       if let event = tellLongWaits(of: process, now: now) { events.append(event) }
       if let event = tellInversions(of: process, now: now) { events.append(event) }
+      if let event = tellPools(of: process, now: now) { events.append(event) }
       if let event = tellAlarms(of: process, now: now) { events.append(event) }
       if let event = tellRaces(of: process) { events.append(event) }
       let isGone = !process.isRoot && !process.isAlive
