@@ -2,13 +2,13 @@
 // needs a lock to join one.
 internal import CHangcheck
 
-/// Adds what a thread knows, and its own epoch. Whether that was news.
+/// Adds what a context knows, and its own epoch, where it has met an order. Whether that was news.
 func growClock(
   _ root: UnsafeMutablePointer<UInt32>, by orders: UnsafeMutablePointer<hck_thread_orders>,
   _ shared: UnsafeMutablePointer<hck_orders>, _ arena: UnsafeMutablePointer<hck_arena>
 ) -> Bool {
   var isNews = joinClock(root, with: orders.pointee.known, shared, arena)
-  if orders.pointee.component != 0 {
+  if orders.pointee.context != 0 {
     isNews =
       raiseClock(root, orders.pointee.component, orders.pointee.epoch, shared, arena) || isNews
   }

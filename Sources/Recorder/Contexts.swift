@@ -2,10 +2,14 @@
 // on its way to a queue.
 public import CHangcheck
 
+@inline(__always) func hasNews(_ orders: UnsafeMutablePointer<hck_thread_orders>) -> Bool {
+  orders.pointee.context != 0 || orders.pointee.known != 0
+}
+
 /// What a thread knows, as a clock for whom it starts; 0 for nothing.
 public func knowledge(of slot: Slot) -> UInt32 {
   slot.pointee.segment &+= 1
-  guard let orders = slot.pointee.orders, orders.pointee.component | orders.pointee.known != 0,
+  guard let orders = slot.pointee.orders, hasNews(orders),
     let arena = hck_arena_get(), let shared = ordersOf(arena), orders.pointee.busy == 0
   else { return 0 }
   orders.pointee.busy = 1
@@ -73,6 +77,7 @@ func beginContext(_ slot: Slot, _ arena: UnsafeMutablePointer<hck_arena>) {
 /// What a thread was before it began to run somebody else's block.
 public struct OuterContext {
   var context: UInt64 = 0
+  var component: UInt32 = 0
   var start: UInt32 = 0
   var known: UInt32 = 0
   var isBlock: UInt32 = 0
@@ -104,6 +109,7 @@ public func beginBlock(_ slot: Slot, knowing clock: UInt32) -> OuterContext {
   }
   outer.hadOrders = true
   outer.context = orders.pointee.context
+  outer.component = orders.pointee.component
   outer.start = orders.pointee.start
   outer.known = orders.pointee.known
   outer.isBlock = orders.pointee.is_block
@@ -117,13 +123,18 @@ public func endBlock(_ slot: Slot, _ outer: OuterContext) {
     let arena = hck_arena_get(), let shared = ordersOf(arena)
   else { return }
   let known = orders.pointee.known
-  if outer.hadOrders {
+  if outer.hadOrders, outer.context != 0 {
+    orders.pointee.busy = 1
+    hck_order()
+    takeComponent(orders, outer.component)
     enter(
       slot, orders, context: outer.context, start: outer.start, known: outer.known,
       isBlock: outer.isBlock)
   } else {
     // It had met no order before the block did.
-    enter(slot, orders, context: 0, start: orders.pointee.epoch &+ 1, known: 0, isBlock: 0)
+    enter(
+      slot, orders, context: 0, start: orders.pointee.epoch &+ 1, known: outer.known,
+      isBlock: outer.isBlock)
   }
   freeClock(known, shared, arena)
 }
@@ -145,4 +156,59 @@ private func enter(
   slot.pointee.segment &+= 1
   hck_order()
   orders.pointee.busy = 0
+}
+
+/// A context meets its first order: its epochs are those of one of the thread's components of which
+/// it knows all that was, or of a new one; where the thread has too many, of one that others will
+/// seem to know more of than they do.
+func chooseComponent(
+  _ orders: UnsafeMutablePointer<hck_thread_orders>, _ shared: UnsafeMutablePointer<hck_orders>,
+  _ arena: UnsafeMutablePointer<hck_arena>
+) {
+  leaveComponent(orders)
+  var index: UInt32 = 0
+  while index < UInt32(HCK_COMPONENTS) {
+    let known = hck_component_at(orders, index)
+    if known.pointee.number == 0 { known.pointee.number = hck_next32(&shared.pointee.components) }
+    if known.pointee.epoch == 0
+      || epochIn(orders.pointee.known, known.pointee.number, shared, arena) >= known.pointee.epoch
+    {
+      break
+    }
+    index &+= 1
+  }
+  if index == UInt32(HCK_COMPONENTS) {
+    index = orders.pointee.next_component
+    orders.pointee.next_component = (index &+ 1) % UInt32(HCK_COMPONENTS)
+  }
+  takeComponent(orders, hck_component_at(orders, index).pointee.number)
+  orders.pointee.start = orders.pointee.epoch &+ 1
+}
+
+private func leaveComponent(_ orders: UnsafeMutablePointer<hck_thread_orders>) {
+  var index: UInt32 = 0
+  while index < UInt32(HCK_COMPONENTS) {
+    let known = hck_component_at(orders, index)
+    if known.pointee.number == orders.pointee.component {
+      known.pointee.epoch = orders.pointee.epoch
+    }
+    index &+= 1
+  }
+}
+
+/// Goes on with one of the thread's components.
+private func takeComponent(
+  _ orders: UnsafeMutablePointer<hck_thread_orders>, _ number: UInt32
+) {
+  leaveComponent(orders)
+  var index: UInt32 = 0
+  while index < UInt32(HCK_COMPONENTS) {
+    let known = hck_component_at(orders, index)
+    if known.pointee.number == number {
+      orders.pointee.component = number
+      orders.pointee.epoch = known.pointee.epoch
+      return
+    }
+    index &+= 1
+  }
 }

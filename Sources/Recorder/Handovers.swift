@@ -157,7 +157,7 @@ public func takeOverAll(_ slot: Slot) {
 
 /// A clock that grows meanwhile gives some of what it gets.
 private func takeOver(_ slot: Slot, from other: Slot, _ arena: UnsafeMutablePointer<hck_arena>) {
-  guard let theirs = other.pointee.orders, theirs.pointee.component | theirs.pointee.known != 0,
+  guard let theirs = other.pointee.orders, hasNews(theirs),
     let orders = slot.pointee.orders ?? makeThreadOrders(slot, arena),
     let shared = ordersOf(arena), orders.pointee.busy == 0
   else { return }

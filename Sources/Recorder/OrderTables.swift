@@ -170,11 +170,8 @@ extension OrderLog {
     guard met <= UInt32(HCK_OCCURRENCES) || met & (met &- 1) == 0 || knowsAll(node) else {
       return met
     }
-    if orders.pointee.component == 0 {
-      orders.pointee.component = hck_next32(&shared.pointee.components)
-      if orders.pointee.start == 0 { orders.pointee.start = orders.pointee.epoch &+ 1 }
-    }
     if orders.pointee.context == 0 {
+      chooseComponent(orders, shared, arena)
       orders.pointee.context =
         hck_next64(&shared.pointee.contexts) | UInt64(orders.pointee.is_block) << 63
     }
@@ -218,10 +215,7 @@ extension OrderLog {
     var number = hck_load32(&node.pointee.occurrences)
     while number != 0 {
       let record = occurrenceAt(number, shared, arena)
-      let isOwn =
-        record.pointee.component == orders.pointee.component
-        && record.pointee.epoch >= orders.pointee.start
-      if !isOwn,
+      if record.pointee.context != orders.pointee.context,
         epochIn(orders.pointee.known, record.pointee.component, shared, arena)
           < record.pointee.epoch
       {

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define HCK_MAGIC 0x6b63656863676e68ull // "hngcheck"
-#define HCK_LAYOUT_VERSION 5u
+#define HCK_LAYOUT_VERSION 6u
 
 // A resource word: address in bits 0-55, kind in 56-59, then flags.
 #define HCK_ADDRESS_MASK 0x00ffffffffffffffull

@@ -147,9 +147,13 @@ typedef struct hck_known_handover {
 #define HCK_KNOWN_ORDERS 64 // at first; four times as many where they do not suffice
 #define HCK_MOST_KNOWN_ORDERS 65536
 #define HCK_KNOWN_HANDOVERS 16
+// A thread's epochs are those of several components, so that who learns of one context does not seem
+// to know what others did on that thread before.
+#define HCK_COMPONENTS 4
+typedef struct hck_component { uint32_t number, epoch; } hck_component;
 typedef struct hck_thread_orders {
   uint64_t shared; // hck_orders, in the watched process
-  uint32_t component; // 0 until it meets its first order
+  uint32_t component; // the context's; 0 until the thread meets its first order
   uint32_t epoch;
   uint32_t start;   // the context's first epoch
   uint32_t known;   // clock
@@ -158,7 +162,8 @@ typedef struct hck_thread_orders {
   uint32_t is_block; // the context is a block that a queue runs
   uint32_t misses;   // of what the log had already
   uint32_t shift;    // of a key, to its place in `orders`
-  uint32_t unused;
+  uint32_t next_component; // which of these is given up next
+  hck_component components[HCK_COMPONENTS]; // the thread's, as they were left
   hck_known_order *_Nonnull orders; // in the watched process
   hck_known_order first_orders[HCK_KNOWN_ORDERS];
   hck_known_handover handovers[HCK_KNOWN_HANDOVERS];
@@ -211,6 +216,9 @@ HCK_INLINE hck_page_table *_Nonnull hck_order_table(hck_orders *_Nonnull o, enum
 }
 HCK_INLINE uint64_t *_Nonnull hck_order_page(hck_page_table *_Nonnull t, uint32_t page) {
   return &t->pages[page];
+}
+HCK_INLINE hck_component *_Nonnull hck_component_at(hck_thread_orders *_Nonnull o, uint32_t at) {
+  return &o->components[at];
 }
 HCK_INLINE uint32_t *_Nonnull hck_clock_epoch(hck_clock *_Nonnull c, uint32_t at) { return &c->epochs[at]; }
 HCK_INLINE uint32_t *_Nonnull hck_clock_next(hck_clock *_Nonnull c) { return &c->next; }
