@@ -27,7 +27,7 @@ func both(
     two()
     ends[1].set()
   }
-  ends.forEach { $0.poll() }
+  for end in ends { end.poll() }
 }
 let held = Flag()
 

@@ -15,7 +15,8 @@ import Synchronization
       "signalled": signalled, "sync-async": syncAsync, "lock-async": lockAsync,
       "operations": operations, "dependent": dependent, "once-inside": onceInside,
       "once-done": onceDone, "permits": permits, "tasks": tasks, "awaited": awaited, "actor": actor,
-      "main-actor": mainActor,
+      "main-actor": mainActor, "valued": valued, "slept": slept, "timer": timer,
+      "actors-slept": actorsSlept,
     ])
   }
 }
@@ -24,6 +25,9 @@ let a = NSLock()
 let b = NSLock()
 let first = Flag()
 let second = Flag()
+
+/// Who makes a lock may take it in any order at first: here that is nobody of those concerned.
+func makeLocks() { _ = (a, b) }
 
 func nest(_ outer: NSLocking, _ inner: NSLocking) {
   outer.lock()  // HOLDS(one,two)
@@ -367,7 +371,69 @@ func permits() {
   inTurn({ take(left, right) }, { take(right, left) })
 }
 
+/// What `sync` returns is passed on by several functions of the library, above whom the caller is.
+func valued() {
+  let queue = DispatchQueue(label: "box")
+  let value = Atomic<Int>(0)
+  let threads = [
+    start("getter") {
+      a.lock()  // HOLDS(getter)
+      let seen = queue.sync { value.load(ordering: .relaxed) }  // WAITS(getter)
+      a.unlock()
+      print(seen)
+      first.set()
+    },
+    start("setter") {
+      first.poll()
+      queue.sync {
+        a.lock()  // WAITS(setter)
+        a.unlock()
+      }
+    },
+  ]
+  watch(threads[0], threads[1])
+}
+
+/// A timer's handler may run on the very worker that ran the other block.
+func timer() {
+  makeLocks()
+  let source = DispatchSource.makeTimerSource(queue: .global())
+  source.schedule(deadline: .now() + 0.2)
+  source.setEventHandler {
+    nest(b, a)
+    second.set()
+  }
+  source.resume()
+  DispatchQueue.global().async { nest(a, b) }
+  second.poll()
+}
+
 // MARK: tasks
+
+/// What a task does after a sleep has nothing to do with what its thread did before.
+func slept() {
+  makeLocks()
+  Task.detached { nest(a, b) }
+  Task.detached {
+    try? await Task.sleep(nanoseconds: 200_000_000)
+    nest(b, a)
+    second.set()
+  }
+  second.poll()
+}
+func actorsSlept() {
+  actor Clock { func tick() { nest(a, b) } }
+  actor Bell { func ring() { nest(b, a) } }
+  makeLocks()
+  let (clock, bell) = (Clock(), Bell())
+  Task.detached { await clock.tick() }
+  Task.detached {
+    try? await Task.sleep(nanoseconds: 200_000_000)
+    await bell.ring()
+    second.set()
+  }
+  second.poll()
+}
 
 func tasks() {
   Task.detached {

@@ -51,7 +51,7 @@ typedef struct hck_occurrence {
 #define HCK_OCCURRENCES 8 // a node; the first half stay, the others are written over
 
 // Where something was taken, in the code.
-#define HCK_ORDER_WORDS 24
+#define HCK_ORDER_WORDS 96
 typedef struct hck_order_site {
   uint64_t key;
   uint32_t next;

@@ -76,12 +76,14 @@ public struct InversionFinding: Sendable {
     let waits = waiter.waitsFor?.stack ?? waiter.stack
     var evidence: [Finding.Evidence] = [
       .init(
-        label: "\(waiterName) (\(facts.waiterPriority)) waits here", thread: waiter.id, stack: waits)
+        label: "\(waiterName) (\(facts.waiterPriority)) waits here", thread: waiter.id, stack: waits
+      )
     ]
     if !took.isEmpty {
       evidence.append(
         .init(
-          label: "\(ownerName) (\(facts.ownerPriority)) took \(names.resource(facts.resource)) here",
+          label:
+            "\(ownerName) (\(facts.ownerPriority)) took \(names.resource(facts.resource)) here",
           thread: owner.id, stack: took))
     }
     evidence.append(
