@@ -86,7 +86,7 @@ private func job(
   // In a forked child what its parent knew means nothing.
   guard let slot = currentSlot(), job.pid == arenaOwner() else { return run(job) }
   let outer = beginBlock(slot, knowing: job.known)
-  let task = hck_in_concurrency(job.function) != 0 ? taskWord(job.context) : 0
+  let task = hck_in_concurrency(job.function) != 0 ? hck_task_word(job.context) : 0
   if job.notifies != 0 { takeOver(slot, job.notifies) }
   if task != 0 { takeOver(slot, task) }
   run(job)
@@ -104,8 +104,10 @@ private func job(
   }
 }
 
-/// A task is one context, whichever threads its jobs run on; it is no resource that a slot waits for.
-@inline(__always) private func taskWord(_ job: UInt64) -> ResourceWord { job }
+/// What the iterations of `dispatch_apply` hand over by; no resource that a slot waits for.
+@inline(__always) private func applyWord(
+  _ job: UnsafeMutablePointer<hck_job>
+) -> ResourceWord { UInt64(UInt(bitPattern: job)) }
 
 // MARK: - Submission
 
@@ -243,7 +245,7 @@ private func job(
   let outer = beginBlock(slot, knowing: copyOfKnowledge(job.pointee.known))
   hck_run_apply(job.pointee.function, job.pointee.context, index)
   guard hck_slot_of_thread() == slot, job.pointee.pid == arenaOwner() else { return }
-  handOver(slot, taskWord(UInt64(UInt(bitPattern: job))))
+  handOver(slot, applyWord(job))
   endBlock(slot, outer)
 }
 
@@ -254,7 +256,7 @@ private func job(
   guard let job = makeJob(slot, function, UInt64(UInt(bitPattern: context))) else { return false }
   hck_real_dispatch_apply_f(count, queue, job, runApply)
   if hck_slot_of_thread() == slot, job.pointee.pid == arenaOwner() {
-    takeOver(slot, taskWord(UInt64(UInt(bitPattern: job))))
+    takeOver(slot, applyWord(job))
     dropKnowledge(job.pointee.known)
   }
   hck_job_give(job)

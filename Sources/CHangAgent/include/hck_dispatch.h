@@ -102,6 +102,13 @@ HCK_INLINE void hck_run_apply(uint64_t function, uint64_t context, size_t index)
 }
 // The Concurrency runtime's code: what it submits are jobs of tasks.
 extern uint64_t hck_concurrency_low HCK_HIDDEN, hck_concurrency_bytes HCK_HIDDEN;
+// A task by its job's address and its number: it is one context, whichever threads its jobs run on, and
+// the next task may lie where it lay.
+HCK_INLINE uint64_t hck_task_word(uint64_t job) {
+  if (job == 0 || job % 16 != 0) { return 0; }
+  uint64_t number = *(const uint32_t *)(job + 0x24);
+  return (job ^ number * 0x9e3779b97f4a7c15ull) >> 8 | 1;
+}
 HCK_INLINE int hck_in_concurrency(uint64_t address) { return address - hck_concurrency_low < hck_concurrency_bytes; }
 
 // Finds those that are there by now; called when the agent begins.
