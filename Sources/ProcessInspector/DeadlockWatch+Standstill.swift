@@ -30,6 +30,7 @@ extension DeadlockWatch {
     }
     guard canMove else { return confirmStandstill(now: now) }
     standstills = [:]
+    standstill = nil
     let circles = circlesOfTasks(now: now)
     if !circles.isEmpty { return circles }
     guard now &- hiddenAt >= Self.hiddenInterval else { return [] }
@@ -67,11 +68,21 @@ extension DeadlockWatch {
     let look = look(.whole, now: now)
     guard !look.snapshot.hasOpenings else {
       standstills = [:]
+      standstill = nil
       return []
     }
+    if standstill?.timesRun != look.timesRun {
+      standstill = Standstill(since: now, seen: now, timesRun: look.timesRun)
+    }
+    standstill?.seen = now
     let confirmed = confirm(look, &standstills, now: now)
     noteGroups(confirmed.isEmpty && standstills.isEmpty ? look : nil, now: now)
     return confirmed
+  }
+
+  /// Nothing can move any more, as two looks have found between which no thread ran.
+  var standsStill: Bool {
+    standstill.map { $0.seen &- $0.since >= Self.secondLookAtStandstill } ?? false
   }
 
   /// What `neverLeft` has been told.

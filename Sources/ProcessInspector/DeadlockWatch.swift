@@ -241,6 +241,12 @@ final class DeadlockWatch {
   }
 
   // What the surveys remember: DeadlockWatch+Standstill.swift.
+  struct Standstill {
+    var since: UInt64
+    var seen: UInt64
+    var timesRun: [ThreadID: UInt64]
+  }
+  var standstill: Standstill?
   var standstills: [Identity: Candidate] = [:]
   var surveyedAt: UInt64 = 0
   var surveyCost: UInt64 = 0

@@ -76,6 +76,7 @@ package final class RunSession: RunWatch {
       let confirmed = process.tick(now: now)
       if !confirmed.isEmpty { events.append(tell(confirmed, process)) }
       if let event = tellLongWaits(of: process, now: now) { events.append(event) }
+      if isEndOfProgram(process) { events.append(.report(report, mainThreadIsStuck: true)) }
       if let event = tellInversions(of: process, now: now) { events.append(event) }
       if let event = tellPools(of: process, now: now) { events.append(event) }
       if let event = tellAlarms(of: process, now: now) { events.append(event) }
@@ -94,6 +95,17 @@ package final class RunSession: RunWatch {
     }
     return events
   }
+
+  /// Behind a deadlock that was told the program has come to stand still as a whole: what its main
+  /// thread serves, if only as the main task, will never end. True once.
+  private func isEndOfProgram(_ process: RunProcess) -> Bool {
+    guard process.isRoot, !endWasTold, process.watch.standsStill,
+      report.findings.contains(where: { $0.kind == .deadlock && $0.certainty == .certain })
+    else { return false }
+    endWasTold = true
+    return true
+  }
+  private var endWasTold = false
 
   /// What became certain in one look is one picture and one event: stopping all threads, and
   /// writing the report, once for each of a thousand deadlocks would take minutes.

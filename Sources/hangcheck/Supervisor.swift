@@ -141,7 +141,9 @@ final class Supervisor {
       let news = report.findings.dropFirst(findings.count)
       findings = report.findings
       output.tell(report)
-      let isDeadlock = news.contains { $0.kind == .deadlock && $0.certainty == .certain }
+      let isDeadlock = (news.isEmpty && mainThreadIsStuck ? findings[...] : news[...]).contains {
+        $0.kind == .deadlock && $0.certainty == .certain
+      }
       if endsByItself { continue }
       if isDeadlock {
         deadlockReported(
