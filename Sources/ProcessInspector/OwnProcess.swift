@@ -11,8 +11,9 @@ package final class OwnProcess {
   private let lockUse: LockUseWatch
   private let orders: OrderWatch
   let inversions: InversionWatch
+  let pools: PoolWatch
   /// Those that have lasted for the threshold, as they stood then.
-  var openInversions: [(opened: InversionWatch.Opened, page: InversionPage)] = []
+  var openInversions: [(opened: InversionWatch.Opened, page: OwnPage)] = []
   var toldInversions: Set<String> = []
   /// The addresses of what was in each deadlock that was told.
   private var deadlocked: [Set<UInt64>] = []
@@ -36,6 +37,7 @@ package final class OwnProcess {
     lockUse = LockUseWatch(arena: arena, files: files, memory: memory)
     orders = OrderWatch(arena: arena)
     inversions = InversionWatch(watch)
+    pools = PoolWatch(watch)
     observer = KernelThreadID(Int32(bitPattern: hck_gettid()))
     watch.ignored = [observer]
   }
@@ -182,6 +184,10 @@ package final class OwnProcess {
         toldWaits.insert(ToldWait(tid: record.tid, key: key))
       }
     }
+  }
+
+  func wasTold(_ record: RecordedThread) -> Bool {
+    record.wait.map { toldWaits.contains(ToldWait(tid: record.tid, key: $0.key)) } ?? false
   }
 
   private func newLongWaits(now: UInt64) -> Set<UInt32> {

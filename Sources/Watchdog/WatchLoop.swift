@@ -94,6 +94,7 @@ final class WatchLoop: Sendable {
       var report: HangReport?
       var orders: HangReport?
       var inversions: HangReport?
+      var pools: HangReport?
       let isLast = ending.load(ordering: .acquiring) == 1
       var pause = Self.idle
       let raised = OwnProcess.alarmsRaised
@@ -107,11 +108,13 @@ final class WatchLoop: Sendable {
         inversions = process?.inversionReport(now: now, isLast: isLast) {
           owes.store(true, ordering: .releasing)
         }
+        pools = process?.poolReport(now: now)
         orders = process?.orderReport(now: now, isLast: isLast)
       }
       if let report { tell(report) }
       if let inversions { tell(inversions) }
       owes.store(process?.hasOpenInversions ?? false, ordering: .releasing)
+      if let pools { tell(pools) }
       if let orders { tell(orders) }
       if isLast { ending.store(2, ordering: .releasing) }
       heard.store(raised, ordering: .releasing)

@@ -49,13 +49,19 @@ extension Explanations {
     limits: "It is a note: a long wait can be right.")
 
   static let priorityInversion = Explanation(
-    means: "A thread of higher priority waited for one of lower priority.",
-    why: "Both use one lock or queue, and the lower one was interrupted or slow while it held it.",
+    means: "A thread of higher priority waited, for longer than --inversion-threshold, for what one"
+      + " of lower priority has. Bounded: as long as that one was busy with it. Unbounded: others,"
+      + " less urgent than the waiter, kept it from its processor meanwhile. Priority is what the kernel"
+      + " goes by (scheduling class, nice value), and then the quality of service of the queue;"
+      + " libdispatch for Linux gives its threads a nice value by that.",
+    why: "Both use one lock, queue or semaphore, and the lower one was interrupted or slow while it"
+      + " had it.",
     fix: "Shorten what is done under the lock, give both the same quality of service, or use a lock"
-      + " that lends its priority to the holder.",
-    limits:
-      "Semaphores and conditions have no owner, so that an inversion through them is only seen"
-      + " where the signalling thread is known.")
+      + " that lends its waiter's priority to the holder (Synchronization.Mutex, a pthread mutex"
+      + " with PTHREAD_PRIO_INHERIT).",
+    limits: "Conditions and signals have no owner: an inversion through them is not seen, through a"
+      + " semaphore only while one thread has its permit. The figures are the scheduler's, read"
+      + " every 50 ms, and begin half a threshold after the wait.")
 
   static let poolExhaustion = Explanation(
     means: "Every worker of a pool is blocked, and work that is queued behind them cannot start.",
@@ -63,7 +69,9 @@ extension Explanations {
       + " same pool. Swift's cooperative pool has one thread for each core and never grows.",
     fix: "Do not block in async code: await instead. For libdispatch, limit the width with an"
       + " OperationQueue or a semaphore outside the pool.",
-    limits: "A pool that grows may get through by itself after a while.")
+    limits: "A pool that grows may get through by itself after a while: it is a note from 8 blocked"
+      + " threads on, and an error from 64 on. Threads that sleep, or wait for input or with a time"
+      + " limit, are not blocked: a pool that is only busy is not reported.")
 
   static let livelock = Explanation(
     means: "Threads keep failing to take locks from each other, and none of them progresses.",

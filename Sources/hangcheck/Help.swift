@@ -50,7 +50,8 @@ enum Help {
                                       on kind, symbol, file, image, resource, fingerprint
       --baseline FILE                 an earlier JSON report or log: what stands in it does not
                                       count
-      --hang-threshold, --inversion-threshold (not in this version)
+      --inversion-threshold DURATION  an urgent thread that waits for a less urgent one (100ms)
+      --hang-threshold (not in this version)
 
     What is done
       --on-deadlock auto|terminate|core|continue

@@ -1,0 +1,92 @@
+internal import CHangcheck
+package import HangReport
+internal import WaitForGraph
+
+/// What a report says of the process at one moment.
+struct OwnPage {
+  var threads: [Thread]
+  var resources: [Resource]
+  var history: [ResourceID: [ResourceEvent]]
+  var limits: [String]
+}
+
+extension OwnProcess {
+  package var hasOpenInversions: Bool { !openInversions.isEmpty }
+
+  /// The report of priority inversions that are over, or have gone on for long enough. `isLast`: the
+  /// process ends. `opens` is called before the stacks of one are looked at, which takes a while.
+  package func inversionReport(
+    now: UInt64, isLast: Bool, opens: () -> Void
+  ) -> HangReport? {
+    hck_sanitizer_ignore_begin()
+    defer { hck_sanitizer_ignore_end() }
+    for opened in inversions.opened(now: now, threshold: inversionThreshold.nanoseconds) {
+      opens()
+      openInversions.append((opened, page(of: opened.look, history: [opened.resource])))
+    }
+    var report = emptyReport
+    var open = openInversions
+    open.removeAll { opened, page in
+      // One report has the threads of one moment.
+      guard report.findings.isEmpty,
+        let outcome = inversions.outcome(of: opened, now: now, isLast: isLast)
+      else { return false }
+      let maker = InversionFinding(
+        threads: page.threads, resources: page.resources, process: report.process,
+        history: page.history)
+      if let finding = maker.finding(for: outcome.facts, goesOn: outcome.goesOn),
+        toldInversions.insert(finding.fingerprint).inserted
+      {
+        fill(&report, page, [finding])
+      }
+      return true
+    }
+    openInversions = open
+    return report.findings.isEmpty ? nil : report
+  }
+
+  /// The report of pools whose threads are all blocked while work is queued.
+  package func poolReport(now: UInt64) -> HangReport? {
+    hck_sanitizer_ignore_begin()
+    defer { hck_sanitizer_ignore_end() }
+    // One report has the threads of one moment.
+    guard let pool = pools.tick(now: now).first(where: { !isDeadlocked($0) }) else { return nil }
+    let page = page(of: pool.look, history: [])
+    var report = emptyReport
+    let maker = PoolFinding(
+      threads: page.threads, resources: page.resources, process: report.process)
+    fill(&report, page, [maker.finding(for: pool.facts)])
+    return report
+  }
+
+  private func isDeadlocked(_ pool: PoolWatch.Exhausted) -> Bool {
+    pool.workers.contains { id in
+      pool.look.thread(id).record.map(wasTold) ?? false
+    }
+  }
+
+  private var emptyReport: HangReport {
+    HangReport(
+      tool: .current, mode: .inProcess,
+      process: WatchedProcess(
+        pid: files.pid.rawValue, executable: files.executable(), arguments: files.arguments()))
+  }
+
+  private func fill(_ report: inout HangReport, _ page: OwnPage, _ findings: [Finding]) {
+    let named = Set(findings.flatMap(\.threads))
+    report.findings += findings
+    report.threads = page.threads.filter { $0.kind ?? .thread == .thread || named.contains($0.id) }
+    report.resources = page.resources
+    report.limits = page.limits.isEmpty ? nil : page.limits
+  }
+
+  private func page(of look: Look, history: [ResourceID]) -> OwnPage {
+    let stacks = captureStacks(
+      look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid), look)
+    let assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true)
+    let threads = assembler.threads(look, stacks: stacks)
+    return OwnPage(
+      threads: threads, resources: ReportAssembler.named(assembler.resources(look), by: threads),
+      history: assembler.history(history, look), limits: assembler.limits + capture.limits)
+  }
+}
