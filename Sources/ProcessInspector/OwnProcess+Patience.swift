@@ -50,7 +50,8 @@ extension OwnProcess {
     hck_sanitizer_ignore_begin()
     defer { hck_sanitizer_ignore_end() }
     // One report has the threads of one moment.
-    guard let pool = pools.tick(now: now).first(where: { !isDeadlocked($0) }) else { return nil }
+    let found = pools.tick(now: now, threshold: waitThreshold)
+    guard let pool = found.first(where: { !isDeadlocked($0) }) else { return nil }
     let page = page(of: pool.look, history: [])
     var report = emptyReport
     let maker = PoolFinding(

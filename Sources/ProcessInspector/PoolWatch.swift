@@ -6,7 +6,8 @@ internal import WaitForGraph
 ///
 /// A pool is one of libdispatch's global queues, or one of the queues behind Swift's cooperative pool.
 /// It is told when all its threads have been found blocked, in waits that only this process ends, at
-/// every look for two seconds; one that grows when eight are blocked, and again when many are.
+/// every look for as long as a wait may last; one that grows when eight are blocked, and again when
+/// many are.
 final class PoolWatch {
   struct Exhausted {
     var look: Look
@@ -36,14 +37,13 @@ final class PoolWatch {
 
   private static let interval: UInt64 = 250_000_000
   private static let longestRest: UInt64 = 1_000_000_000
-  private static let patience: UInt64 = 2_000_000_000
   /// Of a pool that grows: fewer blocked threads are no matter, and so many are an error.
   private static let someThreads = 8
   private static let manyThreads = 64
 
   init(_ watch: DeadlockWatch) { self.watch = watch }
 
-  func tick(now: UInt64) -> [Exhausted] {
+  func tick(now: UInt64, threshold: Duration) -> [Exhausted] {
     guard now &- lookedAt >= max(Self.interval, min(20 &* cost, Self.longestRest)) else {
       return []
     }
@@ -67,7 +67,7 @@ final class PoolWatch {
       else { continue }
       let since = blockedSince[pool.address] ?? now
       current[pool.address] = since
-      guard now &- since >= Self.patience else { continue }
+      guard now &- since >= threshold.nanoseconds else { continue }
       let isSmall = !pool.isCooperative && own.count < Self.manyThreads
       let isNews =
         isSmall

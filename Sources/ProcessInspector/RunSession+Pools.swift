@@ -8,7 +8,7 @@ extension RunSession {
     let told = Set(report.findings.filter { $0.kind == .deadlock }.flatMap(\.threads))
     let tids = Set(report.threads.filter { told.contains($0.id) }.map(\.tid))
     var isNew = false
-    for pool in process.pools.tick(now: now)
+    for pool in process.pools.tick(now: now, threshold: setup.waitThreshold)
     where !pool.workers.contains(where: { tids.contains(pool.look.thread($0).tid.rawValue) }) {
       let picture = process.picture(of: pool.look)
       let maker = PoolFinding(

@@ -64,7 +64,8 @@ extension Explanations {
       + " every 50 ms, and begin half a threshold after the wait.")
 
   static let poolExhaustion = Explanation(
-    means: "Every worker of a pool is blocked, and work that is queued behind them cannot start.",
+    means: "Every worker of a pool has been blocked for longer than --wait-threshold, and work that"
+      + " is queued behind them cannot start.",
     why: "Tasks or blocks wait, by semaphore, group or lock, for work that needs a worker of the"
       + " same pool. Swift's cooperative pool has one thread for each core and never grows.",
     fix: "Do not block in async code: await instead. For libdispatch, limit the width with an"

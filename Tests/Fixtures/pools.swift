@@ -26,7 +26,7 @@ func blocked() { block() }
 
 func cooperative() {
   for _ in 0..<many { Task.detached { blocked() } }
-  live(5000)
+  live(6000)
   open(many)
 }
 
@@ -40,13 +40,13 @@ func actorBehind() {
   for _ in 0..<many - 6 { Task.detached { blocked() } }
   live(200)
   for _ in 0..<3 { Task.detached { await counter.add() } }
-  live(5000)
+  live(6000)
   open(many)
 }
 
 func global() {
   for _ in 0..<40 { DispatchQueue.global().async { gate.wait() } }
-  live(16_000)
+  live(18_000)
   open(40)
 }
 

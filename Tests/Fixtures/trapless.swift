@@ -19,7 +19,9 @@ func background(_ body: @escaping @Sendable () -> Void) {
 }
 // sync to main from another thread while main runs its loop, and from a queue
 background { DispatchQueue.main.sync { note("main from thread", Thread.isMainThread) } }
-background { a.sync { DispatchQueue.main.sync { note("main from a") } } }
+// (a queue that main itself never syncs onto: that would be two orders)
+let e = DispatchQueue(label: "e")
+background { e.sync { DispatchQueue.main.sync { note("main from e") } } }
 // a block on main that syncs elsewhere and back to itself is not: elsewhere only
 background { DispatchQueue.main.sync { d.sync { b.sync { note("main to d to b") } } } }
 // readers nested in readers, other queues nested, the same target
