@@ -44,6 +44,8 @@ struct LookBuilder {
   var searchesTasks = false
   /// Threads that no look mentions: our own.
   var ignored: Set<KernelThreadID> = []
+  /// Signals that are handled by us.
+  var ignoredSignals: Set<Int32> = []
 
   init(
     arena: Arena, files: ProcessFiles, memory: ProcessMemory, runtime: RuntimeMemory,

@@ -1,4 +1,5 @@
 internal import CHangcheck
+internal import Glibc
 package import HangReport
 internal import WaitForGraph
 
@@ -6,8 +7,8 @@ internal import WaitForGraph
 /// watch, graph and report as another process's. Confined to the thread that made it, which no
 /// report mentions.
 package final class OwnProcess {
-  private let arena: Arena
-  private let watch: DeadlockWatch
+  let arena: Arena
+  let watch: DeadlockWatch
   private let lockUse: LockUseWatch
   private let orders: OrderWatch
   /// The addresses of what was in each deadlock that was told.
@@ -31,6 +32,12 @@ package final class OwnProcess {
     orders = OrderWatch(arena: arena)
     observer = KernelThreadID(Int32(bitPattern: hck_gettid()))
     watch.ignored = [observer]
+  }
+
+  /// Threads that no report is about either, from here on.
+  package func leaveOut(_ helpers: [UInt32]) {
+    watch.ignored = Set(helpers.map { KernelThreadID(Int32(bitPattern: $0)) } + [observer])
+    watch.ignoredSignals = hck_quit_is_taken() != 0 ? [SIGQUIT] : []
   }
 
   /// Loads what unwinding needs, while nobody hangs inside the loader's lock.
@@ -101,15 +108,19 @@ package final class OwnProcess {
     guard !report.findings.isEmpty else { return nil }
     let named = Set(report.findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
     report.threads.removeAll { $0.kind ?? .thread != .thread && !named.contains($0.id) }
+    report.limits = limits(assembler, missing: alive.count { stacks[$0] == nil })
+    return report
+  }
+
+  func limits(_ assembler: ReportAssembler, missing: Int) -> [String]? {
     var limits = assembler.limits + capture.limits
-    let missing = alive.filter { stacks[$0] == nil }.count
     if missing > 0 && capture.limits.isEmpty {
       limits.append(
         "\(missing) threads block signals or did not answer, so their stacks are not known")
     }
-    report.limits = limits.isEmpty ? nil : limits
-    return report
+    return limits.isEmpty ? nil : limits
   }
+
   /// The report of lock orders that could deadlock and were not told before; `isLast`: the process
   /// ends.
   package func orderReport(now: UInt64, isLast: Bool) -> HangReport? {

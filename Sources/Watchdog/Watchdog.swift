@@ -56,6 +56,7 @@ public final class Watchdog: Sendable {
       suppressions: configuration.suppressions, baseline: configuration.baseline
     ) { StandardError.say("\($0); it is left out") }
     let error = state.withLock { state -> Int32 in
+      QuitSignal.watch(configuration.dumpsOnQuit)
       if let loop = state.loop, state.pid == getpid() {
         loop.take(configuration, screen)
         return 0
@@ -76,7 +77,7 @@ public final class Watchdog: Sendable {
   }
 
   /// Ends the watch. Misuse that has been seen is still told, within seconds; a handler that runs
-  /// just now is not waited for otherwise. A later `start` reports what still hangs anew.
+  /// just now is not waited for otherwise, and finishes. A later `start` reports what still hangs anew.
   public func stop() {
     if let loop = currentLoop, !loop.isOwnThread {
       loop.waitUntilHeard()
@@ -85,6 +86,7 @@ public final class Watchdog: Sendable {
     state.withLock { state in
       state.loop?.stop()
       state.loop = nil
+      QuitSignal.watch(false)
       InProcess.setWatched(false)
     }
   }
