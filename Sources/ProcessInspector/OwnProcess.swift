@@ -148,6 +148,9 @@ package final class OwnProcess {
   /// Told by the report that the last look returned.
   private(set) var unsettled: [RecordedAlarm] = []
 
+  /// Whether a thread stands still until the last report is told.
+  package var isAwaited: Bool { unsettled.contains(where: \.waits) }
+
   /// How many times threads have said something of themselves.
   package static var alarmsRaised: UInt32 {
     hck_arena_get().map { hck_load32(&$0.pointee.alarms_raised) } ?? 0

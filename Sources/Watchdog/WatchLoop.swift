@@ -112,7 +112,9 @@ final class WatchLoop: Sendable {
         orders = process?.orderReport(now: now, isLast: isLast)
         if QuitSignal.hasCome() { picture = process?.picture(now: now) }
       }
-      if let report { tell(report) }
+      if let report {
+        if process?.isAwaited == true { tellWaiting(report) } else { tell(report) }
+      }
       if let orders { tell(orders) }
       if let picture { lanes.show(picture, color: configuration.color) }
       if isLast { ending.store(2, ordering: .releasing) }
@@ -128,6 +130,16 @@ final class WatchLoop: Sendable {
     hck_gate_enter()
     work()
     hck_gate_leave()
+  }
+
+  /// A thread stands still until its alarm is told, five seconds at most, and may trap then: no
+  /// handler keeps it from the next ones, and all of them get what time there is.
+  private func tellWaiting(_ report: HangReport) {
+    let begun = OwnProcess.now
+    lanes.whileAwaited {
+      tell(report)
+      while lanes.areBusy, OwnProcess.now &- begun < 4_000_000_000 { usleep(2000) }
+    }
   }
 
   private func tell(_ whole: HangReport) {

@@ -67,6 +67,11 @@ let handling: [String: @Sendable () -> Void] = [
     }
     waitForEver()
   },
+  "blocked before a trap": {
+    // The next handler is told before the program ends.
+    watch([.closure { _ in waitForEver() }, .jsonLines(CommandLine.arguments[2])])
+    DispatchQueue.main.sync {}
+  },
   "stops itself": {
     watch([
       .closure { _ in

@@ -37,6 +37,15 @@ import Testing
     #expect(run.status == 3)
   }
 
+  @Test func aTrapIsToldBefore() throws {
+    let log = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+    defer { try? FileManager.default.removeItem(at: log) }
+    let run = try Fixture.run(["blocked before a trap", log.path], limit: 60)
+    #expect(run.signal == SIGILL)
+    let report = try HangReport(json: [UInt8](Data(contentsOf: log)))
+    #expect(report.findings.map(\.kind) == [.deadlock])
+  }
+
   @Test func aHandlerMayStopTheWatch() throws {
     let run = try Fixture.run(["stops itself"], limit: 60)
     #expect(run.output == "stopped\ntold 1\nDONE\n")
