@@ -11,7 +11,8 @@ struct LineFileError: Error, CustomStringConvertible {
 ///
 /// It is opened for each line, so that anybody may move it away. Those who write through this type
 /// exclude each other by `flock`; who holds that lock for long is not waited for, and the line is
-/// appended without it. A value without state: any thread may use it.
+/// appended without it. What is no regular file (a FIFO, a device) gets each line by one call, which
+/// may not take a long one whole. A value without state: any thread may use it.
 ///
 /// Invariants:
 /// 1. A line goes to the file that bears the name while it is locked: whoever has waited for the

@@ -86,7 +86,7 @@ struct SystemLog: Sendable {
     let text =
       head + "\(report.programName)[\(report.process.pid)]: \(finding.kind.rawValue): "
       + "\(finding.message) [\(finding.fingerprint)]"
-    let line = String(text.map { $0.isNewline ? " " : $0 })
+    let line = String(text.map { $0.unicodeScalars.allSatisfy { $0.value < 32 } ? " " : $0 })
     guard line.utf8.count > longest else { return Array(line.utf8) }
     var end = line.utf8.index(line.utf8.startIndex, offsetBy: longest - 3)
     while end.samePosition(in: line.unicodeScalars) == nil { end = line.utf8.index(before: end) }

@@ -10,7 +10,7 @@ internal import Synchronization
 ///
 /// Costs a thread that looks at the recorder's memory 30 times a second, 100 times while a wait is
 /// young: about 0.3 % of one processor, below 1 % with fifty threads that wait, and nothing in the
-/// program's own threads. Only for a report are those interrupted, by a signal that nobody handles,
+/// program's own threads; from a handler's first report on another one that rests. Only for a report are those interrupted, by a signal that nobody handles,
 /// to copy their stacks; threads in a sleep, poll or timed wait, which a signal would cut short, are
 /// not.
 ///

@@ -13,12 +13,15 @@ let handling: [String: @Sendable () -> Void] = [
   },
   "takes a held lock": {
     let (a, b, meeting) = (NSLock(name: "a"), NSLock(name: "b"), Meeting(2))
-    watch([.closure { _ in a.withLock { say("unreachable") } }, counting])
+    watch(
+      [.closure { _ in a.withLock { say("unreachable") } }, counting, noting],
+      waitThreshold: .seconds(3))
     thread("cancel") { takeBoth(a, b, meeting) }
     thread("submit") { takeBoth(b, a, meeting) }
     waitUntilTold(1)
     ring(2)
     waitUntilTold(2)
+    waitUntilNoted()
   },
   "holds a lock": {
     // A closure that is left behind holds what a thread waits for: it has not ended, and a program
@@ -112,11 +115,13 @@ let handling: [String: @Sendable () -> Void] = [
 ]
 
 private func watch(
-  _ handlers: [Watchdog.Handler], onDeadlock: Watchdog.OnDeadlock = .continue
+  _ handlers: [Watchdog.Handler], onDeadlock: Watchdog.OnDeadlock = .continue,
+  waitThreshold: Duration = .seconds(1000)
 ) {
   var configuration = Watchdog.Configuration()
   configuration.handlers = handlers
   configuration.onDeadlock = onDeadlock
+  configuration.waitThreshold = waitThreshold
   Watchdog.shared.start(configuration)
 }
 
@@ -136,6 +141,20 @@ private let told = Counter()
 private let counting = Watchdog.Handler.closure { report in
   if report.findings.contains(where: { $0.kind == .deadlock }) { _ = told.next() }
 }
+
+private let noted = Counter()
+/// Says where a handler's own thread waits.
+private let noting = Watchdog.Handler.closure { report in
+  for thread in report.threads where thread.name == "hangcheck-log" {
+    guard let wait = thread.waitsFor, noted.value == 0 else { return }
+    let lock = report.resources.first { $0.id == wait.resource }?.name ?? "?"
+    let own = wait.stack.filter { !$0.runtime }.count
+    say(report.findings.map(\.kind.rawValue), lock, own)
+    _ = noted.next()
+  }
+}
+
+private func waitUntilNoted() { while noted.value < 1 { usleep(5000) } }
 
 /// The test ends what does not get there.
 private func waitUntilTold(_ count: Int) {
