@@ -19,6 +19,7 @@ struct LineFileError: Error, CustomStringConvertible {
 ///    lock looks whether it still does.
 /// 2. Only who holds the lock of the file that bears the name gives it another one.
 /// 3. Half a line is taken back under the lock, and only from the end of the file.
+/// 4. What a writer that was killed has left of a line is ended before the next one.
 struct LineFile {
   /// When a file is put aside, and how many of these there are.
   struct Rotation {
@@ -51,7 +52,8 @@ struct LineFile {
           obstacle = error
         }
       }
-      try write(line, to: fd, isRegular: true)
+      let start = isLocked && endsInLine(size) ? [UInt8(ascii: "\n")] : []  // 4
+      try write(start + line, to: fd, isRegular: true)
       if let obstacle { throw obstacle }
       return
     }
@@ -94,6 +96,14 @@ struct LineFile {
       usleep(2000)
     }
     return false
+  }
+
+  private func endsInLine(_ size: Int) -> Bool {
+    let fd = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+    guard fd >= 0 else { return false }
+    defer { close(fd) }
+    var last = UInt8(ascii: "\n")
+    return size > 0 && pread(fd, &last, 1, off_t(size - 1)) == 1 && last != UInt8(ascii: "\n")
   }
 
   private func bearsName(_ fd: Int32) -> Bool {

@@ -33,6 +33,14 @@ import Testing
     }
   }
 
+  @Test func endsWhatAKilledWriterLeft() throws {
+    try withLog { log in
+      try "{\"schema".write(toFile: log, atomically: true, encoding: .utf8)
+      for line in ["one", "two"] { try LineFile(path: log).append(Array("\(line)\n".utf8)) }
+      #expect(text(log) == "{\"schema\none\ntwo\n")
+    }
+  }
+
   @Test func putsFullFilesAside() throws {
     try withLog { log in
       let file = LineFile(path: log, rotation: .init(size: 8, kept: 2))
