@@ -1,8 +1,15 @@
 internal import CHangcheck
+internal import Glibc
 package import HangReport
 internal import WaitForGraph
 
 extension OwnProcess {
+  /// Threads that no report is about either, from here on.
+  package func leaveOut(_ helpers: [UInt32]) {
+    watch.ignored = Set(helpers.map { KernelThreadID(Int32(bitPattern: $0)) } + [observer])
+    watch.ignoredSignals = hck_quit_is_taken() != 0 ? [SIGQUIT] : []
+  }
+
   /// All threads as they stand, and the queued work: a report of what is there, not of what is
   /// wrong. Its findings are the deadlocks that were told before and are still there.
   package func picture(now: UInt64) -> HangReport {

@@ -1,5 +1,4 @@
 internal import CHangcheck
-internal import Glibc
 package import HangReport
 internal import WaitForGraph
 
@@ -16,7 +15,7 @@ package final class OwnProcess {
   let files: ProcessFiles
   let memory: ProcessMemory
   let capture = SignalCapture()
-  private let observer: KernelThreadID
+  let observer: KernelThreadID
   /// From when on a wait is told that no deadlock explains.
   package var waitThreshold = Duration.seconds(10)
 
@@ -32,12 +31,6 @@ package final class OwnProcess {
     orders = OrderWatch(arena: arena)
     observer = KernelThreadID(Int32(bitPattern: hck_gettid()))
     watch.ignored = [observer]
-  }
-
-  /// Threads that no report is about either, from here on.
-  package func leaveOut(_ helpers: [UInt32]) {
-    watch.ignored = Set(helpers.map { KernelThreadID(Int32(bitPattern: $0)) } + [observer])
-    watch.ignoredSignals = hck_quit_is_taken() != 0 ? [SIGQUIT] : []
   }
 
   /// Loads what unwinding needs, while nobody hangs inside the loader's lock.
