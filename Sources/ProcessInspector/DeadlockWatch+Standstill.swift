@@ -133,6 +133,7 @@ extension DeadlockWatch {
   func openings(limit: Int) -> [String] {
     var exceptions = OutsideWorld.Exceptions()
     exceptions.threads = ignored
+    exceptions.signals = ignoredSignals
     return Array(runtime.outside().openings(ignoring: exceptions, limit: limit).prefix(limit))
   }
 }

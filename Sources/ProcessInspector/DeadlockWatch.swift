@@ -51,6 +51,8 @@ final class DeadlockWatch {
   let runtime: RuntimeMemory
   /// Threads that belong to us, in a process of our own.
   var ignored: Set<KernelThreadID> = []
+  /// Signals that are handled by us.
+  var ignoredSignals: Set<Int32> = []
   var firstSeen: [WaitIdentity: UInt64] = [:]
   private var analysed: Set<WaitIdentity> = []
   private var analysedAt: UInt64 = 0
@@ -173,6 +175,7 @@ final class DeadlockWatch {
       [self] in waited($0, now: now)
     }
     builder.ignored = ignored
+    builder.ignoredSignals = ignoredSignals
     return builder
   }
 
@@ -321,6 +324,11 @@ final class DeadlockWatch {
         && (edge.owner?.rawValue ?? 1) <= look.threads.count
     }
     if isSeen { reported.insert(identity(deadlock, look)) }
+  }
+
+  /// Those of a look that have been told and are still there.
+  func toldDeadlocks(in look: Look) -> [Deadlock] {
+    WaitForGraph(look.snapshot).deadlocks().filter { reported.contains(identity($0, look)) }
   }
 
   /// Of the threads that wait in the kernel; one that spins runs all the time.

@@ -9,6 +9,7 @@ extension LookBuilder {
     let outside = runtime.outside()
     var exceptions = OutsideWorld.Exceptions()
     exceptions.threads = ignored
+    exceptions.signals = ignoredSignals
     guard outside.openings(ignoring: exceptions, limit: 1).isEmpty, !workIsReady() else { return }
     hasOpenings = false
     addTasks()

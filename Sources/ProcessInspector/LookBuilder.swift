@@ -46,6 +46,8 @@ struct LookBuilder {
   var pools: [UInt64: String] = [:]
   /// Threads that no look mentions: our own.
   var ignored: Set<KernelThreadID> = []
+  /// Signals that are handled by us.
+  var ignoredSignals: Set<Int32> = []
 
   init(
     arena: Arena, files: ProcessFiles, memory: ProcessMemory, runtime: RuntimeMemory,

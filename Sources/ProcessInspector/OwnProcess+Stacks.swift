@@ -11,6 +11,11 @@ extension OwnProcess {
     let sleeping = SleeperCapture(files: files, memory: memory)
     let sleepers = sleeping.sleepers(among: alive)
     var stacks = capture.capture(alive.filter { sleepers[$0] == nil }, files: files)
+    // The handler cannot know it; the call that it interrupted has begun again since.
+    for (tid, copy) in stacks {
+      guard let call = files.call(tid), call.stackPointer == copy.registers.rsp else { continue }
+      stacks[tid]?.systemCall = call.number
+    }
     for thread in look.threads
     where thread.isAlive && thread.kind == .thread && stacks[thread.tid] == nil {
       stacks[thread.tid] =

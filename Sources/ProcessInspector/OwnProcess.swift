@@ -20,7 +20,7 @@ package final class OwnProcess {
   let files: ProcessFiles
   let memory: ProcessMemory
   let capture = SignalCapture()
-  private let observer: KernelThreadID
+  let observer: KernelThreadID
   /// From when on a wait is told that no deadlock explains.
   package var waitThreshold = Duration.seconds(10)
   /// From when on a priority inversion is told.
@@ -110,15 +110,19 @@ package final class OwnProcess {
     guard !report.findings.isEmpty else { return nil }
     let named = Set(report.findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
     report.threads.removeAll { $0.kind ?? .thread != .thread && !named.contains($0.id) }
+    report.limits = limits(assembler, missing: alive.count { stacks[$0] == nil })
+    return report
+  }
+
+  func limits(_ assembler: ReportAssembler, missing: Int) -> [String]? {
     var limits = assembler.limits + capture.limits
-    let missing = alive.filter { stacks[$0] == nil }.count
     if missing > 0 && capture.limits.isEmpty {
       limits.append(
         "\(missing) threads block signals or did not answer, so their stacks are not known")
     }
-    report.limits = limits.isEmpty ? nil : limits
-    return report
+    return limits.isEmpty ? nil : limits
   }
+
   /// The report of lock orders that could deadlock and were not told before; `isLast`: the process
   /// ends.
   package func orderReport(now: UInt64, isLast: Bool) -> HangReport? {
@@ -145,6 +149,9 @@ package final class OwnProcess {
 
   /// Told by the report that the last look returned.
   private(set) var unsettled: [RecordedAlarm] = []
+
+  /// Whether a thread stands still until the last report is told.
+  package var isAwaited: Bool { unsettled.contains(where: \.waits) }
 
   /// How many times threads have said something of themselves.
   package static var alarmsRaised: UInt32 {

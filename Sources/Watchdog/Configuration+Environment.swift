@@ -1,5 +1,6 @@
 extension Watchdog.Configuration {
-  /// Reads `key=value` words, the keys being the command line's options. Those that only the
+  /// Reads `key=value` words, the keys being the command line's options, and switches that it does
+  /// not have (`syslog`, `journald`, `dump-on-quit`). Those that only the
   /// command line can follow are checked as well and left alone; what is wrong is left out and
   /// told, a line each.
   static func parse(environment: String) -> (Self, problems: [String]) {
@@ -28,6 +29,9 @@ extension Watchdog.Configuration {
     switch key {
     // Before standard error, which may be a pipe that nobody reads.
     case "log": handlers.insert(.jsonLines(value), at: 0)
+    case "syslog" where value == "on": handlers.insert(.syslog, at: 0)
+    case "journald" where value == "on": handlers.insert(.journald, at: 0)
+    case "dump-on-quit": dumpsOnQuit = value == "on"
     case "on-deadlock": onDeadlock = .init(rawValue: value) ?? .continue  // auto
     case "stacks": stacks = .init(rawValue: value) ?? stacks
     case "color": color = .init(rawValue: value) ?? color
@@ -73,6 +77,7 @@ extension Watchdog.Configuration {
     "baseline": .file, "predict": .choice(["on", "off"]), "predict-semaphores": .flag,
     "confirm": .flag, "stacks": .choice(["full", "site", "none"]), "no-follow": .flag,
     "color": .choice(["auto", "always", "never"]), "quiet": .flag, "verbose": .flag,
+    "syslog": .flag, "journald": .flag, "dump-on-quit": .flag,
   ]
 
   /// `50ms`, `2s`, `1.5s`, `1m`, `1h`.

@@ -1,7 +1,7 @@
 extension Watchdog {
   /// What a watch looks for and whom it tells.
   public struct Configuration: Sendable {
-    /// Who is told, in this order, on the watchdog's own thread.
+    /// Who is told, in this order, each on a thread of its own.
     public var handlers: [Handler] = [.standardError]
     /// What becomes of the process once a deadlock has been told.
     public var onDeadlock = OnDeadlock.continue
@@ -24,6 +24,12 @@ extension Watchdog {
     public var suppressions: String?
     /// An earlier report or log: what stands in it is not told again. It is read like the former.
     public var baseline: String?
+    /// Whether SIGQUIT (Control-\ in a terminal, or `kill -QUIT`) has every thread written to
+    /// standard error: what it waits for, what it holds, and its stack. Takes the signal from `start`
+    /// to `stop`, whose default is to end the program with a core; a program that handles the signal
+    /// itself keeps it, which is said. The thread that the signal interrupts sees what it sees of any
+    /// handled signal: a sleep or poll that ends early.
+    public var dumpsOnQuit = false
 
     /// The defaults: reports on standard error, and the program goes on.
     public init() {}

@@ -11,6 +11,7 @@ final class WatchLoop: Sendable {
     var screen: FindingScreen
   }
   private let current: Mutex<Current>
+  private let lanes: HandlerLanes
   private let isStopped = Atomic<Bool>(false)
   /// How much threads had said of themselves before the last whole round began.
   private let heard = Atomic<UInt32>(0)
@@ -21,11 +22,13 @@ final class WatchLoop: Sendable {
 
   init(_ configuration: Watchdog.Configuration, _ screen: FindingScreen) {
     current = Mutex(Current(configuration: configuration, screen: screen))
+    lanes = HandlerLanes(configuration.handlers)
   }
 
   /// From the next report on.
   func take(_ configuration: Watchdog.Configuration, _ screen: FindingScreen) {
     current.withLock { $0 = Current(configuration: configuration, screen: screen) }
+    lanes.replace(configuration.handlers)
   }
 
   /// A line on each suppression that was of no use.
@@ -49,18 +52,29 @@ final class WatchLoop: Sendable {
 
   func stop() { isStopped.store(true, ordering: .releasing) }
 
-  /// The calling thread is this loop's own.
-  var isOwnThread: Bool { tid.load(ordering: .relaxed) == hck_gettid() }
+  /// The calling thread is this loop's own, or a handler's.
+  var isOwnThread: Bool {
+    tid.load(ordering: .relaxed) == hck_gettid() || lanes.areOnOwnThread
+  }
 
   private static let patience: UInt64 = 2_000_000_000
 
   /// Waits until what threads have said so far has been told, but not for ever.
   func waitUntilHeard() {
-    let (raised, begun) = (OwnProcess.alarmsRaised, OwnProcess.now)
-    while Int32(bitPattern: raised &- heard.load(ordering: .acquiring)) > 0,
-      !isStopped.load(ordering: .relaxed), OwnProcess.now &- begun < Self.patience
-    {
-      usleep(2000)
+    let raised = OwnProcess.alarmsRaised
+    wait { Int32(bitPattern: raised &- heard.load(ordering: .acquiring)) > 0 }
+  }
+
+  /// Until what is pending is told by all handlers that come back.
+  private func wait(while isPending: () -> Bool) {
+    guard isPending() else { return }
+    let begun = OwnProcess.now
+    lanes.whileAwaited {
+      while isPending() || lanes.areBusy, !isStopped.load(ordering: .relaxed),
+        OwnProcess.now &- begun < Self.patience
+      {
+        usleep(2000)
+      }
     }
   }
 
@@ -73,13 +87,8 @@ final class WatchLoop: Sendable {
 
   /// Tells what is left to tell of lock orders and inversions, for the process ends.
   func tellLast() {
-    let begun = OwnProcess.now
     ending.store(1, ordering: .releasing)
-    while ending.load(ordering: .acquiring) == 1, !isStopped.load(ordering: .relaxed),
-      OwnProcess.now &- begun < Self.patience
-    {
-      usleep(2000)
-    }
+    wait { ending.load(ordering: .acquiring) == 1 }
   }
 
   // Microseconds between two looks.
@@ -95,6 +104,7 @@ final class WatchLoop: Sendable {
       var orders: HangReport?
       var inversions: HangReport?
       var pools: HangReport?
+      var picture: HangReport?
       let isLast = ending.load(ordering: .acquiring) == 1
       var pause = Self.idle
       let raised = OwnProcess.alarmsRaised
@@ -102,6 +112,7 @@ final class WatchLoop: Sendable {
         if process == nil { process = OwnProcess() }
         process?.waitThreshold = configuration.waitThreshold
         process?.inversionThreshold = configuration.inversionThreshold
+        process?.leaveOut(lanes.threads)
         let now = OwnProcess.now
         report = process?.tick(now: now)
         if process?.seesYoungWaits(now: now) == true { pause = Self.awake }
@@ -110,16 +121,21 @@ final class WatchLoop: Sendable {
         }
         pools = process?.poolReport(now: now)
         orders = process?.orderReport(now: now, isLast: isLast)
+        if QuitSignal.hasCome() { picture = process?.picture(now: now) }
       }
-      if let report { tell(report) }
+      if let report {
+        if process?.isAwaited == true { tellWaiting(report) } else { tell(report) }
+      }
       if let inversions { tell(inversions) }
       owes.store(process?.hasOpenInversions ?? false, ordering: .releasing)
       if let pools { tell(pools) }
       if let orders { tell(orders) }
+      if let picture { lanes.show(picture, color: configuration.color) }
       if isLast { ending.store(2, ordering: .releasing) }
       heard.store(raised, ordering: .releasing)
       usleep(pause)
     }
+    lanes.close()
   }
 
   /// No fork falls into `work`: its child would inherit locks of the loader and the Swift runtime
@@ -130,16 +146,22 @@ final class WatchLoop: Sendable {
     hck_gate_leave()
   }
 
+  /// A thread stands still until its alarm is told, five seconds at most, and may trap then: no
+  /// handler keeps it from the next ones, and all of them get what time there is.
+  private func tellWaiting(_ report: HangReport) {
+    let begun = OwnProcess.now
+    lanes.whileAwaited {
+      tell(report)
+      while lanes.areBusy, OwnProcess.now &- begun < 4_000_000_000 { usleep(2000) }
+    }
+  }
+
   private func tell(_ whole: HangReport) {
     let (report, configuration) = current.withLock {
       ($0.screen.screened(whole), $0.configuration)
     }
     if report.findings.isEmpty { return }
-    for handler in configuration.handlers {
-      do { try handler.take(report, color: configuration.color) } catch {
-        StandardError.say("a report's handler failed: \(error)")
-      }
-    }
+    lanes.tell(report, color: configuration.color)
     // A misuse alone is no reason to end a program.
     let isDeadlock = report.findings.contains { $0.kind == .deadlock && $0.certainty == .certain }
     if isDeadlock { Ending.carryOut(configuration.onDeadlock) }

@@ -10,7 +10,7 @@ internal import Synchronization
 ///
 /// Costs a thread that looks at the recorder's memory 30 times a second, 100 times while a wait is
 /// young: about 0.3 % of one processor, below 1 % with fifty threads that wait, and nothing in the
-/// program's own threads. Only for a report are those interrupted, by a signal that nobody handles,
+/// program's own threads; from a handler's first report on another one that rests. Only for a report are those interrupted, by a signal that nobody handles,
 /// to copy their stacks; threads in a sleep, poll or timed wait, which a signal would cut short, are
 /// not.
 ///
@@ -56,6 +56,7 @@ public final class Watchdog: Sendable {
       suppressions: configuration.suppressions, baseline: configuration.baseline
     ) { StandardError.say("\($0); it is left out") }
     let error = state.withLock { state -> Int32 in
+      QuitSignal.watch(configuration.dumpsOnQuit)
       if let loop = state.loop, state.pid == getpid() {
         loop.take(configuration, screen)
         return 0
@@ -76,7 +77,7 @@ public final class Watchdog: Sendable {
   }
 
   /// Ends the watch. Misuse that has been seen is still told, within seconds; a handler that runs
-  /// just now is not waited for otherwise. A later `start` reports what still hangs anew.
+  /// just now is not waited for otherwise, and finishes. A later `start` reports what still hangs anew.
   public func stop() {
     if let loop = currentLoop, !loop.isOwnThread {
       loop.waitUntilHeard()
@@ -85,6 +86,7 @@ public final class Watchdog: Sendable {
     state.withLock { state in
       state.loop?.stop()
       state.loop = nil
+      QuitSignal.watch(false)
       InProcess.setWatched(false)
     }
   }

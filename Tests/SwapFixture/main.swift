@@ -9,10 +9,10 @@ let watched = [
 if let body = watched.lazy.compactMap({ $0[scenario] }).first {
   Watchdog.shared.start()
   body()
-} else if let body = watching[scenario] {
+} else if let body = watching[scenario] ?? handling[scenario] ?? quitting[scenario] {
   body()
 } else {
-  let names = watched.flatMap(\.keys).sorted() + watching.keys.sorted()
+  let names = (watched + [watching, handling, quitting]).flatMap(\.keys).sorted()
   say("unknown scenario; one of \(names.joined(separator: " "))")
   exit(64)
 }

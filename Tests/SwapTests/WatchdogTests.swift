@@ -96,13 +96,25 @@ import Testing
     #expect(configuration.stacks == .site)
     #expect(configuration.onDeadlock == .core)
     #expect(configuration.color == .never)
+    #expect(!configuration.dumpsOnQuit)
+  }
+
+  @Test func readsItsOwnSwitches() {
+    let (configuration, problems) = Watchdog.Configuration.parse(
+      environment: "syslog journald=on log=/tmp/a.jsonl dump-on-quit")
+    #expect(problems.isEmpty)
+    // What may be a pipe that nobody reads comes last.
+    #expect(configuration.handlers.map(\.writesText) == [false, false, false, true])
+    #expect(configuration.dumpsOnQuit)
+    let (off, _) = Watchdog.Configuration.parse(environment: "syslog=off dump-on-quit=off")
+    #expect(off.handlers.count == 1 && !off.dumpsOnQuit)
   }
 
   @Test(arguments: [
     "hello", "log", "log=", "wait-threshold=3", "wait-threshold=-1s", "wait-threshold=s",
     "wait-threshold=999999999h", "wait-threshold=1e400s", "stacks=all", "predict", "=",
     "predict==on",
-    "on-deadlock=die", "quiet=maybe", "Log=/tmp/x", "--log=/tmp/x",
+    "on-deadlock=die", "quiet=maybe", "syslog=/dev/log", "Log=/tmp/x", "--log=/tmp/x",
   ])
   func saysWhatIsWrong(word: String) {
     let (configuration, problems) = Watchdog.Configuration.parse(
@@ -126,17 +138,6 @@ import Testing
     #expect(run.errors.contains("hangcheck: a report's handler failed: \(path): "))
     #expect(run.findings.count == 1)
     #expect(run.errors.contains("DEADLOCK"))
-  }
-}
-
-@Suite struct LineFileTests {
-  @Test func appendsWholeLines() throws {
-    let path = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    let file = LineFile(path: path)
-    try file.append(Array("one\n".utf8))
-    try file.append(Array("two\n".utf8))
-    #expect(try String(contentsOfFile: path, encoding: .utf8) == "one\ntwo\n")
   }
 }
 

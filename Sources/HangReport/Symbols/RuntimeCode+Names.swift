@@ -15,11 +15,15 @@ extension RuntimeCode {
     file.contains("/compiler-rt/lib/") || file.contains("/libsanitizer/")
   }
 
-  /// Of the drop-in types, which are built from source with the program. Other modules of ours have
-  /// names that a program may use as well.
+  /// Of the drop-in types, which are built from source with the program, and of what calls a
+  /// handler's closure. Other modules of ours have names that a program may use as well.
   static func isOwn(_ linkerName: String) -> Bool {
-    linkerName.hasPrefix("$s17InstrumentedLocks") || linkerName.hasPrefix("$s8Recorder9InProcessO")
+    ownPrefixes.contains(where: linkerName.hasPrefix)
   }
+  private static let ownPrefixes = [
+    "$s17InstrumentedLocks", "$s8Recorder9InProcessO", "$s8Watchdog11HandlerLaneC",
+    "$s8WatchdogAAC7HandlerV",
+  ]
 
   static let startFunctions: Set<String> = [
     "_start", "__libc_start_main", "__libc_start_call_main", "call_init", "start_thread",

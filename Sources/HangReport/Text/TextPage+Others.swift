@@ -69,7 +69,7 @@ extension TextPage {
     var sites: [Site]
   }
 
-  private mutating func writeGroups(
+  mutating func writeGroups(
     _ threads: [ThreadID], _ words: (TextPage, ThreadID) -> String
   ) {
     var groups: [Group] = []

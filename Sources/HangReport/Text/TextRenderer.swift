@@ -44,6 +44,16 @@ public struct TextRenderer: Sendable {
     return page.text
   }
 
+  /// Every thread of a report with what it waits for, what it holds and its stack, whether or not
+  /// anything is wrong.
+  public func renderPicture(_ report: HangReport) -> String {
+    var options = options
+    options.verbose = true
+    var page = TextPage(report: report, options: options)
+    page.writeWholePicture()
+    return page.text
+  }
+
   /// Only how many findings were suppressed, by what; nothing where none were.
   public func renderSuppressed(_ report: HangReport) -> String {
     var page = TextPage(report: report, options: options)
@@ -126,7 +136,7 @@ struct TextPage {
     if finding.kind == .dataRace { writeRace(finding) } else { writeMisuse(finding) }
   }
 
-  private mutating func writeLimits() {
+  mutating func writeLimits() {
     guard let limits = report.limits, !limits.isEmpty else { return }
     line()
     line(style.heading("What could not be known"))
@@ -141,7 +151,7 @@ struct TextPage {
 
 extension Finding.Kind {
   /// `potentialDeadlock` as `POTENTIAL DEADLOCK`.
-  fileprivate var title: String {
+  var title: String {
     rawValue.reduce(into: "") { $0 += ($1.isUppercase ? " " : "") + $1.uppercased() }
   }
 }
