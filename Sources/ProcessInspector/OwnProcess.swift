@@ -6,8 +6,8 @@ internal import WaitForGraph
 /// watch, graph and report as another process's. Confined to the thread that made it, which no
 /// report mentions.
 package final class OwnProcess {
-  private let arena: Arena
-  private let watch: DeadlockWatch
+  let arena: Arena
+  let watch: DeadlockWatch
   private let lockUse: LockUseWatch
   private let orders: OrderWatch
   /// The addresses of what was in each deadlock that was told.
@@ -15,6 +15,7 @@ package final class OwnProcess {
   let files: ProcessFiles
   let memory: ProcessMemory
   let capture = SignalCapture()
+  let reader: ProcReader
   private let observer: KernelThreadID
   /// From when on a wait is told that no deadlock explains.
   package var waitThreshold = Duration.seconds(10)
@@ -26,6 +27,7 @@ package final class OwnProcess {
     let pid = ProcessID(Int32(bitPattern: own.pointee.pid))
     files = ProcessFiles(pid)
     memory = ProcessMemory(pid)
+    reader = ProcReader(pid)
     watch = DeadlockWatch(pid: pid, arena: arena)
     lockUse = LockUseWatch(arena: arena, files: files, memory: memory)
     orders = OrderWatch(arena: arena)

@@ -49,7 +49,8 @@ struct SleeperCapture {
     // An unknown rbp is 0: a walk that needs it ends there.
     let registers = Registers(rip: call.instruction, rsp: call.stackPointer, rbp: 0)
     return CapturedThread(
-      tid: tid, registers: registers, stack: StackCopy(base: base, bytes: bytes))
+      tid: tid, registers: registers, stack: StackCopy(base: base, bytes: bytes),
+      systemCall: call.number)
   }
 }
 

@@ -19,7 +19,12 @@ final class WatchLoop: Sendable {
   /// What the next report is handed to.
   private var configuration: Watchdog.Configuration { current.withLock { $0.configuration } }
 
-  init(_ configuration: Watchdog.Configuration, _ screen: FindingScreen) {
+  private let watches: WatchList
+
+  init(
+    _ configuration: Watchdog.Configuration, _ screen: FindingScreen, _ watches: WatchList
+  ) {
+    self.watches = watches
     current = Mutex(Current(configuration: configuration, screen: screen))
   }
 
@@ -84,11 +89,14 @@ final class WatchLoop: Sendable {
 
   private func run() {
     var process: OwnProcess?
+    let hangs = HangWatch(watches)
+    var attention = Attention()
     tid.store(hck_gettid(), ordering: .relaxed)
     Self.apartFromForks { OwnProcess.prepare() }
     while !isStopped.load(ordering: .acquiring) {
       var report: HangReport?
       var orders: HangReport?
+      var hanging: [HangReport] = []
       let isLast = ending.load(ordering: .acquiring) == 1
       var pause = Self.idle
       let raised = OwnProcess.alarmsRaised
@@ -99,12 +107,22 @@ final class WatchLoop: Sendable {
         report = process?.tick(now: now)
         if process?.seesYoungWaits(now: now) == true { pause = Self.awake }
         orders = process?.orderReport(now: now, isLast: isLast)
+        hangs.unseen(attention.lapse())
+        if let process {
+          let threshold = configuration.hangThreshold.nanoseconds
+          hanging = hangs.look(now: OwnProcess.now, threshold: threshold, process: process)
+          let most = hangs.pause(now: OwnProcess.now) / 1000
+          pause = UInt32(clamping: min(UInt64(pause), max(1000, most)))
+        }
       }
       if let report { tell(report) }
       if let orders { tell(orders) }
+      hanging.forEach(tell)
       if isLast { ending.store(2, ordering: .releasing) }
       heard.store(raised, ordering: .releasing)
+      hangs.unseen(attention.lapse())
       usleep(pause)
+      hangs.overslept(attention.oversleep(microseconds: pause))
     }
   }
 

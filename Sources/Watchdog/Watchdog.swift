@@ -27,6 +27,7 @@ public final class Watchdog: Sendable {
     var pid: pid_t = 0
   }
   private let state = Mutex(State())
+  let watches = WatchList()
 
   private init() {}
 
@@ -60,7 +61,7 @@ public final class Watchdog: Sendable {
         loop.take(configuration, screen)
         return 0
       }
-      let loop = WatchLoop(configuration, screen)
+      let loop = WatchLoop(configuration, screen, watches)
       let error = loop.start()
       if error == 0 {
         state = State(loop: loop, pid: getpid())
