@@ -1,4 +1,5 @@
 internal import CHangcheck
+internal import Glibc
 package import HangReport
 internal import WaitForGraph
 
@@ -20,9 +21,10 @@ package final class OwnProcess {
   /// From when on a wait is told that no deadlock explains.
   package var waitThreshold = Duration.seconds(10)
 
-  /// nil while nothing has been recorded in this process.
+  /// Where there is no memory for an arena nothing is on record, and hangs are told all the same;
+  /// nil where there is none at all.
   package init?() {
-    guard let own = hck_arena_get() else { return nil }
+    guard let own = hck_arena_get() ?? Self.emptyArena() else { return nil }
     arena = Arena(own: own)
     let pid = ProcessID(Int32(bitPattern: own.pointee.pid))
     files = ProcessFiles(pid)
@@ -33,6 +35,18 @@ package final class OwnProcess {
     orders = OrderWatch(arena: arena)
     observer = KernelThreadID(Int32(bitPattern: hck_gettid()))
     watch.ignored = [observer]
+  }
+
+  private static func emptyArena() -> UnsafeMutablePointer<hck_arena>? {
+    let size = Int(HCK_FIRST_SLOT) + Int(HCK_SLOT_BYTES)
+    guard
+      let memory = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+      memory != MAP_FAILED
+    else { return nil }
+    let arena = memory.bindMemory(to: hck_arena.self, capacity: 1)
+    arena.pointee.size = UInt64(size)
+    arena.pointee.pid = UInt32(bitPattern: getpid())
+    return arena
   }
 
   /// Loads what unwinding needs, while nobody hangs inside the loader's lock.

@@ -69,6 +69,21 @@ final class WatchLoop: Sendable {
     }
   }
 
+  private let rounds = Atomic<UInt32>(0)
+  private let seesHang = Atomic<Bool>(false)
+
+  /// Lets a hang that is told be told to be over, where it is: the process ends.
+  func waitForHangs() {
+    let (begun, round) = (OwnProcess.now, rounds.load(ordering: .acquiring))
+    // The round that goes on may have looked already.
+    while seesHang.load(ordering: .acquiring),
+      Int32(bitPattern: rounds.load(ordering: .acquiring) &- round) < 2,
+      !isStopped.load(ordering: .relaxed), OwnProcess.now &- begun < Self.patience
+    {
+      usleep(2000)
+    }
+  }
+
   /// What can only be told at the end: 0 nothing, 1 asked for, 2 told.
   private let ending = Atomic<Int>(0)
 
@@ -89,7 +104,7 @@ final class WatchLoop: Sendable {
 
   private func run() {
     var process: OwnProcess?
-    let hangs = HangWatch(watches)
+    let hangs = HangWatch(watches) { self.seesHang.store(true, ordering: .releasing) }
     var attention = Attention()
     tid.store(hck_gettid(), ordering: .relaxed)
     Self.apartFromForks { OwnProcess.prepare() }
@@ -120,6 +135,8 @@ final class WatchLoop: Sendable {
       hanging.forEach(tell)
       if isLast { ending.store(2, ordering: .releasing) }
       heard.store(raised, ordering: .releasing)
+      seesHang.store(hangs.isAny, ordering: .releasing)
+      rounds.add(1, ordering: .releasing)
       hangs.unseen(attention.lapse())
       usleep(pause)
       hangs.overslept(attention.oversleep(microseconds: pause))

@@ -61,6 +61,8 @@ public final class Watchdog: Sendable {
         loop.take(configuration, screen)
         return 0
       }
+      // The loop looks for the arena once.
+      InProcess.begin()
       let loop = WatchLoop(configuration, screen, watches)
       let error = loop.start()
       if error == 0 {
@@ -103,6 +105,7 @@ public final class Watchdog: Sendable {
     guard let loop = currentLoop, !loop.isOwnThread, let arena = hck_arena_get() else { return }
     tellEnd(arena, frame)
     loop.waitUntilHeard()
+    loop.waitForHangs()
     if hck_load64(&arena.pointee.orders) != 0 { loop.tellLast() }
     loop.remarks.forEach(StandardError.say)
   }

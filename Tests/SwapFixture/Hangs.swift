@@ -123,7 +123,10 @@ let hangs: [String: @Sendable () -> Void] = [
   },
   "hang-pool": {
     Watchdog.shared.watchCooperativePool()
-    for _ in 0..<64 { Task.detached { sleepAbout(1.2) } }
+    // One for each thread that the pool may have.
+    for _ in 0..<ProcessInfo.processInfo.activeProcessorCount {
+      Task.detached { sleepAbout(1.2) }
+    }
     sleep(2)
     say("DONE")
     exit(0)

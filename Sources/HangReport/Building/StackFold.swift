@@ -28,10 +28,12 @@ public struct StackFold: Sendable, Equatable {
     let paths = stacks.map { stack in stack.indices.reversed().filter { !stack[$0].runtime } }
     var members = Array(stacks.indices)
     var depth = 0
-    while let (name, inside) = Self.most(members, stacks, paths, depth), name != nil,
-      inside.count * 2 >= total
+    var place: String?
+    while let (name, inside) = Self.most(members, stacks, paths, depth), inside.count * 2 >= total,
+      // How deep a function has called itself makes no other place.
+      name != place || inside.count == members.count
     {
-      members = inside
+      (members, place) = (inside, name)
       depth += 1
     }
     groups.append(Self.group(members, stacks, paths, depth))
@@ -46,7 +48,7 @@ public struct StackFold: Sendable, Equatable {
   /// The function that most of the members are in at a depth, and those.
   private static func most(
     _ members: [Int], _ stacks: [[Frame]], _ paths: [[Int]], _ depth: Int
-  ) -> (String?, [Int])? {
+  ) -> (String, [Int])? {
     var byName: [String: [Int]] = [:]
     for index in members where depth < paths[index].count {
       if let name = stacks[index][paths[index][depth]].symbol {

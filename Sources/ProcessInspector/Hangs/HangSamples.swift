@@ -54,6 +54,20 @@ package final class HangSamples {
     samples.append(.copied(captured))
   }
 
+  /// The system call that the thread was last seen in; nil where it was in none.
+  private(set) var call: KernelCall?
+  private var rawCall: SystemCall?
+
+  /// What a call works on is asked for once: that takes longer than to see which call it is.
+  func note(_ call: SystemCall?, describe: (SystemCall) -> KernelCall) {
+    guard let call else {
+      (self.call, rawCall) = (nil, nil)
+      return
+    }
+    if rawCall != call { self.call = describe(call) }
+    rawCall = call
+  }
+
   func add(_ use: ThreadUse, at now: UInt64) {
     if first == nil { first = (use, now) }
     last = (use, now)

@@ -4,7 +4,7 @@
 /// | state | what is seen | becomes | what is done |
 /// | --- | --- | --- | --- |
 /// | idle | busy since a moment | busy | |
-/// | busy | half of the threshold | busy | sample, from now on at growing intervals |
+/// | busy | half of the threshold | busy | sample, from now on at growing intervals; a report is one too |
 /// | busy | the threshold | hanging | opened |
 /// | busy | another turn, or idle | busy, idle | forgotten, where samples were taken |
 /// | hanging | the same turn | hanging | sample, updated |
@@ -80,26 +80,25 @@ package struct HangTracker: Sendable {
         since: since, nextSample: threshold / 2, interval: min(Self.firstInterval, threshold / 4))
     if current.nextUpdate == nil {
       let age = lost.age(of: since, at: now)
-      if age >= current.nextSample {
-        current.sampled(at: age)
-        events.append(.sample)
-      }
       if age >= threshold {
         let hang = Hang(since: since, duration: lost.duration(from: since, to: now))
         current.nextUpdate = max(Self.firstUpdate, 4 * threshold)
-        current.nextSample = hang.duration + current.interval
+        current.sampled(at: hang.duration)
         events.append(.opened(hang))
+      } else if age >= current.nextSample {
+        current.sampled(at: age)
+        events.append(.sample)
       }
     } else if let next = current.nextUpdate {
       let hang = Hang(since: since, duration: lost.duration(from: since, to: now))
-      if hang.duration >= current.nextSample {
+      if hang.duration >= next {
+        current.nextUpdate = next * 2
+        current.sampled(at: hang.duration)
+        events.append(.updated(hang))
+      } else if hang.duration >= current.nextSample {
         current.sampled(at: hang.duration)
         current.interval = min(current.interval + current.interval / 4, Self.longestInterval)
         events.append(.sample)
-      }
-      if hang.duration >= next {
-        current.nextUpdate = next * 2
-        events.append(.updated(hang))
       }
     }
     turn = current

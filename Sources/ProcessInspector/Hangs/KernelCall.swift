@@ -9,9 +9,7 @@ struct KernelCall: Equatable {
 }
 
 extension OutsideWorld {
-  /// Nil for a thread that is in none.
-  func kernelCall(of tid: KernelThreadID) -> KernelCall? {
-    guard let call = proc.systemCall(tid)?.call else { return nil }
+  func describe(_ call: SystemCall) -> KernelCall {
     let name = SystemCalls.name(call.number)
     if SystemCalls.takesDescriptor(call.number) {
       return KernelCall(

@@ -64,10 +64,16 @@ extension OwnProcess {
 
   package func isAlive(_ tid: KernelThreadID) -> Bool { files.isAlive(tid) }
 
+  /// Finds the runtime's libraries and what lies where in them, before the first hang is looked at.
+  package func warmUp(now: UInt64) {
+    hck_sanitizer_ignore_begin()
+    defer { hck_sanitizer_ignore_end() }
+    _ = watch.wholeLook(now: now)
+  }
+
   /// Copies the stack of the thread that should make progress, and asks the kernel what it has had.
   package func sample(_ subject: HangSamples.Subject, into samples: HangSamples, now: UInt64) {
-    guard let tid = thread(of: subject), let use = reader.use(of: tid) else { return }
-    samples.add(use, at: now)
+    guard let tid = thread(of: subject), let use = ask(tid, samples, now: now) else { return }
     // A stopped thread would answer the signal later.
     guard use.state != UInt8(ascii: "T"), use.state != UInt8(ascii: "t") else { return }
     let sleeping = SleeperCapture(files: files, memory: memory)
@@ -75,6 +81,13 @@ extension OwnProcess {
     let captured =
       (isAsleep ? nil : capture.capture([tid], files: files)[tid]) ?? sleeping.capture(tid)
     if let captured { samples.add(captured) }
+  }
+
+  private func ask(_ tid: KernelThreadID, _ samples: HangSamples, now: UInt64) -> ThreadUse? {
+    guard let use = reader.use(of: tid) else { return nil }
+    samples.add(use, at: now)
+    samples.note(reader.systemCall(tid)?.call) { watch.runtime.outside().describe($0) }
+    return use
   }
 
   /// The report of a hang: the first, a later one while it lasts, or the last. `began`: ISO 8601 in
@@ -85,19 +98,25 @@ extension OwnProcess {
   ) -> HangReport {
     hck_sanitizer_ignore_begin()
     defer { hck_sanitizer_ignore_end() }
+    // Names take long to find: what the threads do comes first.
+    var tid = hasEnded ? samples.thread : thread(of: subject)
+    if !hasEnded, let tid { _ = ask(tid, samples, now: now) }
+    let look = hasEnded ? nil : watch.wholeLook(now: now)
+    let owners = look.map(unrecordedOwners) ?? [:]
+    let stacks = look.map { look in
+      captureStacks(look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid), look)
+    }
     let assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true)
     let process = WatchedProcess(
       pid: files.pid.rawValue, executable: files.executable(), arguments: files.arguments())
     var report = HangReport(tool: .current, mode: .inProcess, process: process)
-    var tid = hasEnded ? samples.thread : thread(of: subject)
-    if !hasEnded {
-      let look = watch.wholeLook(now: now)
-      let alive = look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid)
-      samples.threads = assembler.threads(look, stacks: captureStacks(alive, look))
+    if let look, let stacks {
+      if let tid, let captured = stacks[tid] { samples.add(captured) }
+      samples.threads = assembler.threads(look, stacks: stacks)
       samples.resources = ReportAssembler.named(assembler.resources(look), by: samples.threads)
       tid = tid ?? runner(of: subject, look)
       samples.thread = tid
-      nameOwners(samples)
+      name(owners, samples)
     }
     // As the last look found it: a hang that has ended is not looked at any more.
     let thread = samples.threads.first { $0.kind ?? .thread == .thread && $0.tid == tid?.rawValue }
@@ -143,13 +162,24 @@ extension OwnProcess {
 
   /// A lock that is no drop-in is only a word that somebody sleeps on; where that is the first one of
   /// a mutex of glibc's, the third is its owner's id.
-  private func nameOwners(_ samples: HangSamples) {
+  private func unrecordedOwners(_ look: Look) -> [UInt64: KernelThreadID] {
+    let alive = Set(look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid))
+    var result: [UInt64: KernelThreadID] = [:]
+    for key in look.resources where key.kind == DerivedKind.futex {
+      guard memory.word32(key.address) ?? 0 != 0, let word = memory.word32(key.address &+ 8)
+      else { continue }
+      let owner = KernelThreadID(Int32(bitPattern: word))
+      if alive.contains(owner) { result[key.address] = owner }
+    }
+    return result
+  }
+
+  private func name(_ owners: [UInt64: KernelThreadID], _ samples: HangSamples) {
     for (index, resource) in samples.resources.enumerated()
     where resource.kind == .futex && resource.owners.isEmpty {
-      let words = [0, 8].map { memory.word32(resource.address.rawValue &+ $0) ?? 0 }
-      guard words[0] != 0,
+      guard let tid = owners[resource.address.rawValue],
         let owner = samples.threads.first(where: {
-          $0.kind ?? .thread == .thread && UInt32(bitPattern: $0.tid) == words[1]
+          $0.kind ?? .thread == .thread && $0.tid == tid.rawValue
         })
       else { continue }
       samples.resources[index].kind = .mutex
@@ -161,7 +191,7 @@ extension OwnProcess {
     _ tid: KernelThreadID?, _ thread: Thread?, _ subject: HangSamples.Subject,
     _ samples: HangSamples
   ) -> HangActivity {
-    guard let tid else {
+    guard tid != nil else {
       return HangActivity(.nobody(subject.queue == nil ? nil : "it waits for a thread"))
     }
     let shares = samples.shares
@@ -175,7 +205,7 @@ extension OwnProcess {
     case _ where thread?.waitsFor != nil: result.kind = .waiting
     case UInt8(ascii: "D") where samples.hasFaulted: result.kind = .faulting
     default:
-      if let call = watch.runtime.outside().kernelCall(of: tid) {
+      if let call = samples.call {
         result.kind = .call(call.name, call.what)
       } else if run + delay > 0.1 {
         result.kind = .computing

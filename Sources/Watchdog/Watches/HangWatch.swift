@@ -9,8 +9,10 @@ final class HangWatch {
     let watch: Watchdog.Watch
     var tracker: HangTracker
     var samples = HangSamples()
-    /// Set while a hang is told: where it was when that began, by the wall clock.
+    /// When the hang began that is told, by the wall clock.
     var began: String?
+    /// When it was last seen to be idle although it says otherwise.
+    var idleAt: UInt64 = 0
 
     init(_ watch: Watchdog.Watch, threshold: UInt64) {
       self.watch = watch
@@ -19,41 +21,69 @@ final class HangWatch {
   }
 
   private let list: WatchList
+  private let onHang: () -> Void
   private var entries: [Entry] = []
   private var lost = LostTime()
   /// How long the machine has been suspended so far, in nanoseconds.
   private var suspended: Int64?
   private var hasSaidDebugger = false
+  private var isWarm = false
 
-  init(_ list: WatchList) { self.list = list }
+  /// `onHang`: called before the first report of each.
+  init(_ list: WatchList, onHang: @escaping () -> Void) {
+    self.list = list
+    self.onHang = onHang
+  }
 
   /// One report for each hang that begins, lasts or ends.
   func look(now: UInt64, threshold: UInt64, process: OwnProcess) -> [HangReport] {
     settle(threshold)
     guard !entries.isEmpty else { return [] }
+    if !isWarm {
+      isWarm = true
+      process.warmUp(now: now)
+      // What was before, nobody has looked at.
+      lost.forgive(until: OwnProcess.now)
+      return []
+    }
     noticeSuspend(now)
     var reports: [HangReport] = []
+    var ended: Set<ObjectIdentifier> = []
     for entry in entries {
+      let isOver = entry.watch.isStopped
+      if isOver { ended.insert(ObjectIdentifier(entry)) }
       let probe = entry.watch.probe
       var reading =
-        entry.watch.isStopped
+        isOver
         ? HangTracker.Reading(busySince: nil) : probe.read(now: now, process: process)
-      if isDue(entry, reading, now: now), isExcused(probe, process, now: now) {
-        reading.busySince = nil
+      if let since = reading.busySince, !entry.tracker.hangs {
+        reading.busySince = begin(of: entry, since, process, now: now)
       }
       for event in entry.tracker.look(reading, now: now, lost: lost) {
         if let report = follow(event, entry, process, now: now) { reports.append(report) }
       }
     }
-    entries.removeAll { $0.watch.isStopped }
+    // One that has been stopped since is looked at once more.
+    entries.removeAll { ended.contains(ObjectIdentifier($0)) }
     return reports
   }
 
-  /// Whether this look would tell a hang.
-  private func isDue(_ entry: Entry, _ reading: HangTracker.Reading, now: UInt64) -> Bool {
-    guard !entry.tracker.hangs, let since = reading.busySince else { return false }
-    return lost.age(of: since, at: now) >= entry.tracker.threshold
+  /// Since when it counts; nil where it does not at all.
+  private func begin(
+    of entry: Entry, _ since: UInt64, _ process: OwnProcess, now: UInt64
+  ) -> UInt64? {
+    let probe = entry.watch.probe
+    let begin = max(since, entry.idleAt)
+    let age = lost.age(of: begin, at: now)
+    if age >= entry.tracker.threshold / 2, probe.isIdleAfterAll {
+      entry.idleAt = now
+      return nil
+    }
+    return age >= entry.tracker.threshold && isExcused(probe, process, now: now) ? nil : begin
   }
+
+  /// Whether a hang is told that has not ended.
+  var isAny: Bool { entries.contains { $0.tracker.hangs } }
 
   /// Nanoseconds until the next look at the latest.
   func pause(now: UInt64) -> UInt64 {
@@ -90,7 +120,6 @@ final class HangWatch {
   }
 
   private func isExcused(_ probe: any Probe, _ process: OwnProcess, now: UInt64) -> Bool {
-    if probe.isIdleAfterAll { return true }
     if let thread = probe.subject.thread, !process.isAlive(thread) { return true }
     guard let debugger = process.tracer else { return false }
     lost.forgive(until: now)
@@ -120,7 +149,10 @@ final class HangWatch {
     case .forgotten:
       entry.samples = HangSamples()
       return nil
-    case .opened(let hang), .updated(let hang): return report(hang, hasEnded: false)
+    case .opened(let hang):
+      onHang()
+      return report(hang, hasEnded: false)
+    case .updated(let hang): return process.tracer == nil ? report(hang, hasEnded: false) : nil
     case .closed(let hang):
       defer {
         entry.samples = HangSamples()

@@ -9,7 +9,7 @@ protocol Probe: AnyObject, Sendable {
   /// How it stands at `now`, monotonic nanoseconds.
   func read(now: UInt64, process: OwnProcess) -> HangTracker.Reading
 
-  /// Asked before a hang is told: whether it is none.
+  /// Asked before a hang is told: whether it waits for work although `read` says otherwise.
   var isIdleAfterAll: Bool { get }
 
   /// Nobody watches any more.

@@ -1,3 +1,4 @@
+internal import Glibc
 internal import ProcessInspector
 internal import Synchronization
 
@@ -7,13 +8,15 @@ extension Watchdog {
   public final class Watch: Sendable {
     let probe: any Probe
     private let isOver = Atomic<Bool>(false)
+    private let pid = getpid()
 
     init(_ probe: any Probe) { self.probe = probe }
 
     /// As reports call it.
     public var name: String { probe.subject.name }
 
-    var isStopped: Bool { isOver.load(ordering: .acquiring) }
+    /// A child that was forked watches nothing of its parent's.
+    var isStopped: Bool { isOver.load(ordering: .acquiring) || pid != getpid() }
 
     /// Ends the watch. A hang that has been told is told to be over, within a tenth of a second.
     public func stop() {
