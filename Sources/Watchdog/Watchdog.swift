@@ -5,7 +5,7 @@ internal import ProcessInspector
 internal import Recorder
 internal import Synchronization
 
-/// Finds deadlocks while the program runs, and misuse of the drop-in types of `InstrumentedLocks`,
+/// Finds deadlocks while the program runs, hangs of what is put under `watch`, and misuse of the drop-in types of `InstrumentedLocks`,
 /// and tells its handlers who holds what, who waits for what, and from which lines.
 ///
 /// Costs a thread that looks at the recorder's memory 30 times a second, 100 times while a wait is

@@ -16,8 +16,8 @@ import WaitForGraph
   @Test func theFunctionThatMostSamplesAreIn() {
     let fold = StackFold(
       [
-        "~sin parse run main", "scan parse run main", "~sin parse run main", "~memcpy parse run main",
-        "load run main", "~read load run main",
+        "~sin parse run main", "scan parse run main", "~sin parse run main",
+        "~memcpy parse run main", "load run main", "~read load run main",
       ].map(stack))
     #expect(fold.total == 6)
     #expect(fold.groups.map(\.function) == ["parse", "load"])

@@ -159,6 +159,43 @@ let hangs: [String: @Sendable () -> Void] = [
   },
 ]
 
+/// Nanoseconds that a run of the main run loop takes in which there is nothing to do: five activities.
+private func measureTurns(_ count: Int) -> Double {
+  let begun = ProcessInfo.processInfo.systemUptime
+  for _ in 0..<count { _ = RunLoop.main.run(mode: .default, before: .distantPast) }
+  return (ProcessInfo.processInfo.systemUptime - begun) / Double(count) * 1e9
+}
+
+/// What watching costs.
+let measures: [String: @Sendable () -> Void] = [
+  "measure-turns": {
+    RunLoop.main.add(Timer(timeInterval: 3600, repeats: false) { _ in }, forMode: .default)
+    for _ in 0..<5 {
+      let plain = measureTurns(20_000)
+      let watch = Watchdog.shared.watch()
+      let watched = measureTurns(20_000)
+      watch.stop()
+      say("a turn", Int(plain), "ns, watched", Int(watched), "ns")
+    }
+  },
+  "measure-beats": {
+    let heartbeat = Watchdog.shared.heartbeat("loop")
+    let begun = ProcessInfo.processInfo.systemUptime
+    for _ in 0..<10_000_000 { heartbeat.beat() }
+    say("a beat", (ProcessInfo.processInfo.systemUptime - begun) * 100, "ns")
+  },
+  // measure-rest WHAT: the processor time of everything in ten seconds in which nothing happens.
+  "measure-rest": {
+    if argument(2).contains("loop") { Watchdog.shared.watch() }
+    let queue = Foundation.DispatchQueue(label: "idle")
+    if argument(2).contains("queue") { Watchdog.shared.watch(queue) }
+    runMain(1)
+    let before = clock()
+    runMain(10)
+    say("of one processor:", Double(clock() - before) / Double(CLOCKS_PER_SEC) * 10, "%")
+  },
+]
+
 /// Nothing of these is a hang.
 let restful: [String: @Sendable () -> Void] = [
   "idle-loop": {
