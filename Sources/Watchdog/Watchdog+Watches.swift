@@ -48,8 +48,9 @@ extension Watchdog {
   ///
   /// A queue that has none is not woken, one that is suspended not expected to run. Of the main
   /// queue only what is queued counts as work, since the main thread always owns it, and only once
-  /// it has been drained at all. `name` is what reports call it, its label by default. Safe to call
-  /// from any thread.
+  /// it has been drained at all. The queue lives at least until the watch is stopped. `name` is what
+  /// reports call it, its label by default; of an `InstrumentedQueue` pass the `original`. Safe to
+  /// call from any thread.
   @discardableResult
   public func watch(_ queue: DispatchQueue, name: String? = nil) -> Watch {
     let address = Self.object(behind: queue)

@@ -91,13 +91,14 @@ extension OwnProcess {
   }
 
   /// The report of a hang: the first, a later one while it lasts, or the last. `began`: ISO 8601 in
-  /// UTC.
+  /// UTC. `goesOn`: asked after all that is seen. Nil for a later one that is too late.
   package func report(
     _ subject: HangSamples.Subject, _ samples: HangSamples, seconds: Double, began: String,
-    hasEnded: Bool, now: UInt64
-  ) -> HangReport {
+    hasEnded: Bool, now: UInt64, goesOn: () -> Bool
+  ) -> HangReport? {
     hck_sanitizer_ignore_begin()
     defer { hck_sanitizer_ignore_end() }
+    let time = UTCTime.now()
     // Names take long to find: what the threads do comes first.
     var tid = hasEnded ? samples.thread : thread(of: subject)
     if !hasEnded, let tid { _ = ask(tid, samples, now: now) }
@@ -106,28 +107,35 @@ extension OwnProcess {
     let stacks = look.map { look in
       captureStacks(look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid), look)
     }
+    let known = look.map(names) ?? [:]
+    // Between the first question and the last one it may have come to its end.
+    let isPast = !hasEnded && !goesOn()
+    if isPast && samples.fingerprint != nil { return nil }
     let assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true)
     let process = WatchedProcess(
       pid: files.pid.rawValue, executable: files.executable(), arguments: files.arguments())
     var report = HangReport(tool: .current, mode: .inProcess, process: process)
     if let look, let stacks {
-      if let tid, let captured = stacks[tid] { samples.add(captured) }
+      if !isPast, let tid, let captured = stacks[tid] { samples.add(captured) }
       samples.threads = assembler.threads(look, stacks: stacks)
       samples.resources = ReportAssembler.named(assembler.resources(look), by: samples.threads)
       tid = tid ?? runner(of: subject, look)
       samples.thread = tid
       name(owners, samples)
+      for index in samples.resources.indices where samples.resources[index].name == nil {
+        samples.resources[index].name = known[samples.resources[index].address.rawValue]
+      }
     }
     // As the last look found it: a hang that has ended is not looked at any more.
     let thread = samples.threads.first { $0.kind ?? .thread == .thread && $0.tid == tid?.rawValue }
-    if !hasEnded { samples.activity = activity(tid, thread, subject, samples) }
+    if !hasEnded { samples.activity = activity(tid, isPast ? nil : thread, subject, samples) }
     let maker = HangFinding(
       threads: samples.threads, resources: samples.resources, process: process)
     let finding = maker.finding(
       of: .init(name: subject.name, thread: thread?.id), seconds: seconds,
       began: began, hasEnded: hasEnded, activity: samples.activity,
       samples: samples.fold(assembler),
-      fingerprint: samples.fingerprint)
+      fingerprint: samples.fingerprint, time: time)
     samples.fingerprint = finding.fingerprint
     report.findings = [finding]
     let named = Set(finding.threads)
@@ -171,6 +179,13 @@ extension OwnProcess {
       let owner = KernelThreadID(Int32(bitPattern: word))
       if alive.contains(owner) { result[key.address] = owner }
     }
+    return result
+  }
+
+  /// What the program called the resources, which may be gone when a report is written.
+  private func names(_ look: Look) -> [UInt64: String] {
+    var result: [UInt64: String] = [:]
+    for key in look.resources { result[key.address] = arena.name(of: key.address) }
     return result
   }
 

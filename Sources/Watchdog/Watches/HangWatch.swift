@@ -136,12 +136,16 @@ final class HangWatch {
     _ event: HangTracker.Event, _ entry: Entry, _ process: OwnProcess, now: UInt64
   ) -> HangReport? {
     let subject = entry.watch.probe.subject
-    func report(_ hang: HangTracker.Hang, hasEnded: Bool) -> HangReport {
+    let probe = entry.watch.probe
+    func report(_ hang: HangTracker.Hang, hasEnded: Bool) -> HangReport? {
       let began = entry.began ?? Self.wallTime(of: hang.since)
       entry.began = began
       return process.report(
         subject, entry.samples, seconds: Double(hang.duration) / 1e9, began: began,
-        hasEnded: hasEnded, now: now)
+        hasEnded: hasEnded, now: now
+      ) {
+        max(probe.read(now: now, process: process).busySince ?? 0, entry.idleAt) == hang.since
+      }
     }
     switch event {
     case .sample:
