@@ -95,8 +95,10 @@ let hangs: [String: @Sendable () -> Void] = [
     let ended = Meeting(2)
     thread("looper") {
       Watchdog.shared.watch(RunLoop.current, name: "looper")
-      RunLoop.current.perform { RunLoop.current.perform { crunch(0.6) } }
-      let end = Date(timeIntervalSinceNow: 1.2)
+      // The watchdog has begun to look by then.
+      let start = Timer(timeInterval: 0.5, repeats: false) { _ in crunch(1) }
+      RunLoop.current.add(start, forMode: .default)
+      let end = Date(timeIntervalSinceNow: 2)
       while Date() < end {
         let timer = Timer(timeInterval: 0.05, repeats: false) { _ in }
         RunLoop.current.add(timer, forMode: .default)
@@ -109,14 +111,14 @@ let hangs: [String: @Sendable () -> Void] = [
   "hang-queue": {
     let queue = Foundation.DispatchQueue(label: "images")
     Watchdog.shared.watch(queue)
-    queue.async { crunch(0.8) }
+    queue.async { crunch(1.2) }
     queue.sync {}
     usleep(300_000)
   },
   "hang-heartbeat": {
     let heartbeat = Watchdog.shared.heartbeat("server loop")
     heartbeat.beat()
-    crunch(0.7)
+    crunch(1.2)
     heartbeat.beat()
     heartbeat.expectNothing { usleep(500_000) }
     heartbeat.stop()
@@ -151,11 +153,11 @@ let hangs: [String: @Sendable () -> Void] = [
     // The watch ends before the hang does.
     let watch = Watchdog.shared.watch()
     RunLoop.main.perform {
-      crunch(0.6)
+      crunch(1)
       watch.stop()
-      crunch(0.6)
+      crunch(0.3)
     }
-    runMain(1.5)
+    runMain(1.8)
   },
 ]
 
