@@ -1,4 +1,5 @@
 internal import CHangcheck
+internal import Glibc
 package import HangReport
 internal import WaitForGraph
 
@@ -20,19 +21,22 @@ package final class OwnProcess {
   let files: ProcessFiles
   let memory: ProcessMemory
   let capture = SignalCapture()
+  let reader: ProcReader
   let observer: KernelThreadID
   /// From when on a wait is told that no deadlock explains.
   package var waitThreshold = Duration.seconds(10)
   /// From when on a priority inversion is told.
   package var inversionThreshold = Duration.milliseconds(100)
 
-  /// nil while nothing has been recorded in this process.
+  /// Where there is no memory for an arena nothing is on record, and hangs are told all the same;
+  /// nil where there is none at all.
   package init?() {
-    guard let own = hck_arena_get() else { return nil }
+    guard let own = hck_arena_get() ?? Self.emptyArena() else { return nil }
     arena = Arena(own: own)
     let pid = ProcessID(Int32(bitPattern: own.pointee.pid))
     files = ProcessFiles(pid)
     memory = ProcessMemory(pid)
+    reader = ProcReader(pid)
     watch = DeadlockWatch(pid: pid, arena: arena)
     lockUse = LockUseWatch(arena: arena, files: files, memory: memory)
     orders = OrderWatch(arena: arena)
@@ -40,6 +44,18 @@ package final class OwnProcess {
     pools = PoolWatch(watch)
     observer = KernelThreadID(Int32(bitPattern: hck_gettid()))
     watch.ignored = [observer]
+  }
+
+  private static func emptyArena() -> UnsafeMutablePointer<hck_arena>? {
+    let size = Int(HCK_FIRST_SLOT) + Int(HCK_SLOT_BYTES)
+    guard
+      let memory = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+      memory != MAP_FAILED
+    else { return nil }
+    let arena = memory.bindMemory(to: hck_arena.self, capacity: 1)
+    arena.pointee.size = UInt64(size)
+    arena.pointee.pid = UInt32(bitPattern: getpid())
+    return arena
   }
 
   /// Loads what unwinding needs, while nobody hangs inside the loader's lock.

@@ -67,13 +67,19 @@ struct ReportAssembler {
       }
       return Thread(
         id: seen.id, tid: kernel.tid.rawValue, pid: isRoot ? nil : files.pid.rawValue,
-        name: seen.isAlive ? files.name(kernel.tid) : kernel.record?.name ?? "",
+        name: name(of: kernel),
         queue: kernel.queue,
         state: !seen.isAlive || seen.isIdle
           ? .idle : wait != nil ? .blocked : state(kernel.tid, stacks[kernel.tid]),
         waitsFor: wait,
         holds: holds, stack: stack)
     }
+  }
+
+  /// One that has ended since the look bears the name that is on record.
+  private func name(of thread: SeenThread) -> String {
+    let name = thread.isAlive ? files.name(thread.tid) : ""
+    return name.isEmpty ? thread.record?.name ?? "" : name
   }
 
   /// A task's stack; one that has not begun stands at a function's beginning.

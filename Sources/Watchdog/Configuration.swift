@@ -9,7 +9,7 @@ extension Watchdog {
     public var stacks = Stacks.full
     /// Whether reports on standard error have colours.
     public var color = Color.auto
-    /// How long a run loop or queue may make no progress; kept for the version that watches them.
+    /// How long what is under watch (`Watchdog.watch`, `heartbeat`) may make no progress.
     public var hangThreshold = Duration.milliseconds(250)
     /// How long an urgent thread may wait for a less urgent one before that is told.
     public var inversionThreshold = Duration.milliseconds(100)

@@ -20,7 +20,12 @@ final class WatchLoop: Sendable {
   /// What the next report is handed to.
   private var configuration: Watchdog.Configuration { current.withLock { $0.configuration } }
 
-  init(_ configuration: Watchdog.Configuration, _ screen: FindingScreen) {
+  private let watches: WatchList
+
+  init(
+    _ configuration: Watchdog.Configuration, _ screen: FindingScreen, _ watches: WatchList
+  ) {
+    self.watches = watches
     current = Mutex(Current(configuration: configuration, screen: screen))
     lanes = HandlerLanes(configuration.handlers)
   }
@@ -78,6 +83,21 @@ final class WatchLoop: Sendable {
     }
   }
 
+  private let rounds = Atomic<UInt32>(0)
+  private let seesHang = Atomic<Bool>(false)
+
+  /// Lets a hang that is told be told to be over, where it is: the process ends.
+  func waitForHangs() {
+    let (begun, round) = (OwnProcess.now, rounds.load(ordering: .acquiring))
+    // The round that goes on may have looked already.
+    while seesHang.load(ordering: .acquiring),
+      Int32(bitPattern: rounds.load(ordering: .acquiring) &- round) < 2,
+      !isStopped.load(ordering: .relaxed), OwnProcess.now &- begun < Self.patience
+    {
+      usleep(2000)
+    }
+  }
+
   /// What can only be told at the end: 0 nothing, 1 asked for, 2 told.
   private let ending = Atomic<Int>(0)
 
@@ -97,6 +117,8 @@ final class WatchLoop: Sendable {
 
   private func run() {
     var process: OwnProcess?
+    let hangs = HangWatch(watches) { self.seesHang.store(true, ordering: .releasing) }
+    var attention = Attention()
     tid.store(hck_gettid(), ordering: .relaxed)
     Self.apartFromForks { OwnProcess.prepare() }
     while !isStopped.load(ordering: .acquiring) {
@@ -105,6 +127,7 @@ final class WatchLoop: Sendable {
       var inversions: HangReport?
       var pools: HangReport?
       var picture: HangReport?
+      var hanging: [HangReport] = []
       let isLast = ending.load(ordering: .acquiring) == 1
       var pause = Self.idle
       let raised = OwnProcess.alarmsRaised
@@ -122,6 +145,13 @@ final class WatchLoop: Sendable {
         pools = process?.poolReport(now: now)
         orders = process?.orderReport(now: now, isLast: isLast)
         if QuitSignal.hasCome() { picture = process?.picture(now: now) }
+        hangs.unseen(attention.lapse())
+        if let process {
+          let threshold = configuration.hangThreshold.nanoseconds
+          hanging = hangs.look(now: OwnProcess.now, threshold: threshold, process: process)
+          let most = hangs.pause(now: OwnProcess.now) / 1000
+          pause = UInt32(clamping: min(UInt64(pause), max(1000, most)))
+        }
       }
       if let report {
         if process?.isAwaited == true { tellWaiting(report) } else { tell(report) }
@@ -131,9 +161,14 @@ final class WatchLoop: Sendable {
       if let pools { tell(pools) }
       if let orders { tell(orders) }
       if let picture { lanes.show(picture, color: configuration.color) }
+      hanging.forEach(tell)
       if isLast { ending.store(2, ordering: .releasing) }
       heard.store(raised, ordering: .releasing)
+      seesHang.store(hangs.isAny, ordering: .releasing)
+      rounds.add(1, ordering: .releasing)
+      hangs.unseen(attention.lapse())
       usleep(pause)
+      hangs.overslept(attention.oversleep(microseconds: pause))
     }
     lanes.close()
   }

@@ -5,7 +5,7 @@ internal import ProcessInspector
 internal import Recorder
 internal import Synchronization
 
-/// Finds deadlocks while the program runs, and misuse of the drop-in types of `InstrumentedLocks`,
+/// Finds deadlocks while the program runs, hangs of what is put under `watch`, and misuse of the drop-in types of `InstrumentedLocks`,
 /// and tells its handlers who holds what, who waits for what, and from which lines.
 ///
 /// Costs a thread that looks at the recorder's memory 30 times a second, 100 times while a wait is
@@ -27,6 +27,7 @@ public final class Watchdog: Sendable {
     var pid: pid_t = 0
   }
   private let state = Mutex(State())
+  let watches = WatchList()
 
   private init() {}
 
@@ -61,7 +62,9 @@ public final class Watchdog: Sendable {
         loop.take(configuration, screen)
         return 0
       }
-      let loop = WatchLoop(configuration, screen)
+      // The loop looks for the arena once.
+      InProcess.begin()
+      let loop = WatchLoop(configuration, screen, watches)
       let error = loop.start()
       if error == 0 {
         state = State(loop: loop, pid: getpid())
@@ -104,6 +107,7 @@ public final class Watchdog: Sendable {
     guard let loop = currentLoop, !loop.isOwnThread, let arena = hck_arena_get() else { return }
     tellEnd(arena, frame)
     loop.waitUntilHeard()
+    loop.waitForHangs()
     if hck_load64(&arena.pointee.orders) != 0 || loop.owesReport { loop.tellLast() }
     loop.remarks.forEach(StandardError.say)
   }

@@ -32,12 +32,13 @@ extension Explanations {
       + " threads back until it happens; what does not happen may still be possible.")
 
   static let hang = Explanation(
-    means: "A run loop, a queue or a heartbeat under watch made no progress for its threshold.",
+    means: "A run loop, a queue or a heartbeat under watch made no progress for the threshold.",
     why: "It waits for a lock, a queue, a file or another process, or it computes for too long.",
     fix: "Look at the stack that stood most often during the hang. If it waits, look at the holder;"
       + " if it runs, move the work to another queue or cut it into pieces.",
-    limits: "A stopped, suspended or starved process is told apart, but the difference between work"
-      + " that is slow and work that never ends is not visible.")
+    limits: "A stopped, suspended or traced process is left alone, and a starved one told apart."
+      + " Work that is slow and work that never ends look alike. In process, only what the program"
+      + " puts under watch is seen (Watchdog.shared.watch, heartbeat).")
 
   static let longWait = Explanation(
     means: "A thread has waited for one resource longer than the threshold, and no circle explains"
