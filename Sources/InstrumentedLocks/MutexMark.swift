@@ -7,7 +7,8 @@
   /// `hck_futex_mark`.
   @usableFromInline struct MutexMark: ~Copyable {
     private let name: String?
-    /// Whether the name is known to whoever reports; the address is, once somebody has waited.
+    /// Whether the name is known to whoever reports; the address is, once somebody has waited
+    /// or its holds go on record.
     private let isNamed = Atomic<Bool>(false)
     /// Whether the hold is on record, for the calls that lock and unlock apart.
     private let isHoldRecorded = Atomic<Bool>(false)
@@ -21,7 +22,9 @@
     }
 
     func tellName(_ address: UnsafeRawPointer) {
-      guard let name, !isNamed.exchange(true, ordering: .relaxed) else { return }
+      guard let name, !isNamed.load(ordering: .relaxed),
+        !isNamed.exchange(true, ordering: .relaxed)
+      else { return }
       InProcess.name(UInt64(UInt(bitPattern: address)), name)
     }
 
