@@ -32,11 +32,7 @@
       value = _Cell(initialValue)
     }
 
-    deinit {
-      mark.end(handle._address)
-      RaceOrder.ends(UInt64(UInt(bitPattern: handle._address)))
-      if hck_tells_agent() != 0 { InProcess.agentEnds(resourceWord(_word, HCK_FUTEX_LOCK)) }
-    }
+    deinit { mark.end() }
 
     /// Runs `body` with the mutex held; equals `Mutex.withLock(_:)`.
     @_transparent
@@ -90,7 +86,7 @@
     borrowing func _wait() -> Bool { _wait(hck_frame()) }
 
     borrowing func _wait(_ frame: UnsafeRawPointer) -> Bool {
-      mark.tellName(_word)
+      mark.tell(_word)
       guard let slot = currentSlot() else {
         // Under the agent its system call is seen.
         handle._address.pointee.unsafeLock()
@@ -119,7 +115,7 @@
 
     borrowing func tellTaken(_ isRecorded: Bool, _ isTried: Bool, _ frame: UnsafeRawPointer) {
       let word = resourceWord(_word, HCK_FUTEX_LOCK)
-      mark.tellName(_word)
+      mark.tell(_word)
       if hck_tells_agent() != 0 {
         // It has seen a wait, never a hold.
         InProcess.agentTook(isTried ? word | timedBit : word, frame)

@@ -5,6 +5,7 @@ import Watchdog
 let scenario = CommandLine.arguments.count > 1 ? CommandLine.arguments[1] : ""
 let watched = [
   scenarios, primitiveScenarios, misuseScenarios, nearMisses, queueMisuses, races, ordered,
+  predicted,
 ]
 if let body = watched.lazy.compactMap({ $0[scenario] }).first {
   Watchdog.shared.start()
