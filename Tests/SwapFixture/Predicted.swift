@@ -87,7 +87,7 @@ let predicted: [String: @Sendable () -> Void] = [
     for round in 0..<60 {
       oneByOne({
         let pair = [Prices(), Prices()].sorted { address($0) < address($1) }
-        // In both orders, wherever each second or third pair lies where the same one lay.
+        // Memory is used again in a rhythm, over two rounds mostly: the order has another one.
         let first = round / 2 % 2
         let (outer, inner) = (pair[first], pair[1 - first])
         outer.all.withLock { _ in inner.all.withLock { $0 += 1 } }
