@@ -33,6 +33,17 @@ import CHangcheck
   return isTaken(result) ? acquired(slot, mutexWord(mutex) | timedBit, frame, result) : result
 }
 
+/// A `Mutex` that was free has been taken, which calls nothing that is seen.
+@c(hck_agent_took) public func dropInTook(_ word: ResourceWord, _ frame: UnsafeRawPointer) {
+  if let slot = currentSlot() { acquired(slot, word, frame) }
+}
+
+@c(hck_agent_gave) public func dropInGave(_ word: ResourceWord) {
+  if let slot = hck_slot_of_thread() { released(slot, word) }
+}
+
+@c(hck_agent_ends) public func dropInEnds(_ word: ResourceWord) { goneLock(word) }
+
 /// What only the drop-ins know to be wrong.
 @c(hck_agent_raise) public func dropInRaise(
   _ kind: UInt32, _ word: ResourceWord, _ frame: UnsafeRawPointer

@@ -70,7 +70,8 @@ private func ownEntry(_ slot: Slot, _ word: ResourceWord) -> UnsafePointer<hck_e
 ) {
   guard let slot = hck_slot_of_thread() else { return }
   // A once that the thread itself is in was told when it came back to it.
-  if error == deadlockError, ownEntry(slot, slot.pointee.wait) == nil {
+  let isOnce = slot.pointee.wait >> UInt64(HCK_KIND_SHIFT) == UInt64(HCK_ONCE.rawValue)
+  if error == deadlockError, !isOnce || ownEntry(slot, slot.pointee.wait) == nil {
     raise(HCK_ALARM_FUTEX_DEADLOCK, slot.pointee.wait, waits: true, frame)
   }
   endWait(slot, before)

@@ -10,7 +10,8 @@
   /// gets it at once leaves one thing behind, the address in the code where it did; only one that
   /// has to wait is put on record.
   ///
-  /// Costs a store more than the original, and 56 bytes a mutex. Where it was taken at once a
+  /// Costs a store more than the original, and 56 bytes a mutex; where lock orders are learned, under
+  /// `hangcheck` as well, each hold goes on record. Where it was taken at once a
   /// report has the line, but not its callers. What the kernel refuses as a deadlock ends the
   /// program as with the original, once it has been reported.
   public struct InstrumentedMutex<Value: ~Copyable>: ~Copyable {
@@ -31,10 +32,7 @@
       value = _Cell(initialValue)
     }
 
-    deinit {
-      mark.end(handle._address)
-      RaceOrder.ends(UInt64(UInt(bitPattern: handle._address)))
-    }
+    deinit { mark.end() }
 
     /// Runs `body` with the mutex held; equals `Mutex.withLock(_:)`.
     @_transparent
@@ -43,7 +41,7 @@
     ) throws(E) -> sending Result {
       let isRecorded = _takeAtOnce() ? false : _wait()
       mark.taken.store(hck_here(), ordering: .relaxed)
-      if hck_is_ordering() != 0 { _tellTaken(isRecorded) }
+      if hck_is_asked() != 0 { _tellTaken(isRecorded) }
       defer { _giveBack(isRecorded) }
       return try body(&value._address.pointee)
     }
@@ -55,7 +53,7 @@
     ) throws(E) -> sending Result? {
       guard handle._address.pointee.unsafeTryLock() else { return nil }
       mark.taken.store(hck_here(), ordering: .relaxed)
-      if hck_is_ordering() != 0 { _tellTaken(false, isTried: true) }
+      if hck_is_asked() != 0 { _tellTaken(false, isTried: true) }
       defer { _giveBack(false) }
       return try body(&value._address.pointee)
     }
@@ -79,7 +77,7 @@
     @usableFromInline @_transparent
     borrowing func _giveBack(_ isRecorded: Bool) {
       if isRecorded { _forget() }
-      if hck_is_ordering() != 0 { _tellGiven() }
+      if hck_is_asked() != 0 { _tellGiven() }
       handle._address.pointee.unsafeUnlock()
     }
 
@@ -88,7 +86,7 @@
     borrowing func _wait() -> Bool { _wait(hck_frame()) }
 
     borrowing func _wait(_ frame: UnsafeRawPointer) -> Bool {
-      mark.tellName(_word)
+      mark.tell(_word)
       guard let slot = currentSlot() else {
         // Under the agent its system call is seen.
         handle._address.pointee.unsafeLock()
@@ -117,7 +115,11 @@
 
     borrowing func tellTaken(_ isRecorded: Bool, _ isTried: Bool, _ frame: UnsafeRawPointer) {
       let word = resourceWord(_word, HCK_FUTEX_LOCK)
-      if !isRecorded, hck_learns_lock_orders() != 0, let slot = currentSlot() {
+      mark.tell(_word)
+      if hck_tells_agent() != 0 {
+        // It has seen a wait, never a hold.
+        InProcess.agentTook(isTried ? word | timedBit : word, frame)
+      } else if !isRecorded, hck_learns_lock_orders() != 0, let slot = currentSlot() {
         acquired(slot, isTried ? word | timedBit : word, frame)
       }
       RaceOrder.tookNow(word)
@@ -127,7 +129,11 @@
     borrowing func _tellGiven() {
       let word = resourceWord(_word, HCK_FUTEX_LOCK)
       RaceOrder.givesNow(word)
-      if hck_learns_lock_orders() != 0, let slot = hck_slot_of_thread() { released(slot, word) }
+      if hck_tells_agent() != 0 {
+        InProcess.agentGave(word)
+      } else if hck_learns_lock_orders() != 0, let slot = hck_slot_of_thread() {
+        released(slot, word)
+      }
     }
 
     @usableFromInline @inline(never)
@@ -143,7 +149,7 @@
       let isAtOnce = _takeAtOnce()
       if !isAtOnce { _waitApart() }
       mark.taken.store(hck_here(), ordering: .relaxed)
-      if hck_is_ordering() != 0 { _tellTaken(!isAtOnce) }
+      if hck_is_asked() != 0 { _tellTaken(!isAtOnce) }
     }
 
     /// Takes the mutex if it is free; equals `Mutex._unsafeTryLock()`.
@@ -151,7 +157,7 @@
     public borrowing func _unsafeTryLock() -> Bool {
       guard handle._address.pointee.unsafeTryLock() else { return false }
       mark.taken.store(hck_here(), ordering: .relaxed)
-      if hck_is_ordering() != 0 { _tellTaken(false, isTried: true) }
+      if hck_is_asked() != 0 { _tellTaken(false, isTried: true) }
       return true
     }
 
@@ -164,7 +170,7 @@
         if mark.takeHoldRecorded() { released(slot, resourceWord(_word, HCK_FUTEX_LOCK)) }
         if owner != slot.pointee.tid { _unlocksOthers(owner, hck_frame()) }
       }
-      if hck_is_ordering() != 0 { _tellGiven() }
+      if hck_is_asked() != 0 { _tellGiven() }
       handle._address.pointee.unsafeUnlock()
     }
 
@@ -173,13 +179,13 @@
       let isAtOnce = _takeAtOnce()
       if !isAtOnce { mark.setHoldRecorded(_wait(frame)) }
       mark.taken.store(frame.load(fromByteOffset: 8, as: UInt64.self), ordering: .relaxed)
-      if hck_is_ordering() != 0 { tellTaken(!isAtOnce, false, frame) }
+      if hck_is_asked() != 0 { tellTaken(!isAtOnce, false, frame) }
     }
 
     borrowing func _tryLock(from frame: UnsafeRawPointer) -> Bool {
       guard handle._address.pointee.unsafeTryLock() else { return false }
       mark.taken.store(frame.load(fromByteOffset: 8, as: UInt64.self), ordering: .relaxed)
-      if hck_is_ordering() != 0 { tellTaken(false, true, frame) }
+      if hck_is_asked() != 0 { tellTaken(false, true, frame) }
       return true
     }
 

@@ -7,10 +7,9 @@
   /// `hck_futex_mark`.
   @usableFromInline struct MutexMark: ~Copyable {
     private let name: String?
-    /// Whether the name is known to whoever reports; the address is, once somebody has waited.
-    private let isNamed = Atomic<Bool>(false)
-    /// Whether the hold is on record, for the calls that lock and unlock apart.
-    private let isHoldRecorded = Atomic<Bool>(false)
+    /// The address under which the recorder knows the mutex, 0 for none: a `deinit` may find it
+    /// moved. The lowest bit: the hold is on record, for the calls that lock and unlock apart.
+    private let known = Atomic<UInt64>(0)
     @usableFromInline let taken = Atomic<UInt64>(0)
     private let created: hck_creation
 
@@ -20,22 +19,46 @@
       created = hck_creation(fileID, line)
     }
 
-    func tellName(_ address: UnsafeRawPointer) {
-      guard let name, !isNamed.exchange(true, ordering: .relaxed) else { return }
-      InProcess.name(UInt64(UInt(bitPattern: address)), name)
+    /// Somebody waits for the mutex at that address, or its hold goes on record.
+    @inline(__always) func tell(_ address: UnsafeRawPointer) {
+      let address = UInt64(UInt(bitPattern: address))
+      if known.load(ordering: .relaxed) & ~1 != address { tellNow(address) }
     }
 
-    func end(_ address: UnsafeRawPointer) {
-      if isNamed.load(ordering: .relaxed) {
-        InProcess.name(UInt64(UInt(bitPattern: address)), nil)
+    @inline(never) private func tellNow(_ address: UInt64) {
+      let before = known.load(ordering: .relaxed)
+      guard before & ~1 != address,
+        // Whoever waits may tell it together with others.
+        known.compareExchange(
+          expected: before, desired: address | before & 1, ordering: .relaxed
+        ).exchanged
+      else { return }
+      forget(before & ~1)
+      if let name { InProcess.name(address, name) }
+    }
+
+    func end() { forget(known.load(ordering: .relaxed) & ~1) }
+
+    private func forget(_ address: UInt64) {
+      guard address != 0 else { return }
+      if name != nil { InProcess.name(address, nil) }
+      RaceOrder.ends(address)
+      if hck_tells_agent() != 0, let pointer = UnsafeRawPointer(bitPattern: UInt(address)) {
+        InProcess.agentEnds(resourceWord(pointer, HCK_FUTEX_LOCK))
       }
     }
 
-    func setHoldRecorded(_ value: Bool) { isHoldRecorded.store(value, ordering: .relaxed) }
+    func setHoldRecorded(_ value: Bool) {
+      if value {
+        known.bitwiseOr(1, ordering: .relaxed)
+      } else {
+        known.bitwiseAnd(~1, ordering: .relaxed)
+      }
+    }
 
     func takeHoldRecorded() -> Bool {
-      guard isHoldRecorded.load(ordering: .relaxed) else { return false }
-      isHoldRecorded.store(false, ordering: .relaxed)
+      guard known.load(ordering: .relaxed) & 1 != 0 else { return false }
+      known.bitwiseAnd(~1, ordering: .relaxed)
       return true
     }
   }

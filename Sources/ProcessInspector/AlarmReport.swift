@@ -267,6 +267,7 @@ struct AlarmReport {
     guard key.kind == HCK_QUEUE.rawValue, let own = assembler.label(ofQueue: key.address) else {
       return nil
     }
+    if own.isEmpty { return nil }
     // A queue is occupied with its target.
     guard let target = memory.word(key.address &+ UInt64(DispatchLayout.target)), target != 0,
       let below = assembler.label(ofQueue: target), !below.hasPrefix("com.apple.root")
@@ -282,7 +283,7 @@ struct AlarmReport {
       resources.append(
         Resource(
           id: id, kind: ResourceKind(recorded: key.kind),
-          name: assembler.name(key) ?? queueLabel(key),
+          name: assembler.arena.name(of: key.address) ?? queueLabel(key) ?? assembler.name(key),
           address: Address(key.address)))
     }
     return id

@@ -8,7 +8,7 @@ struct RecordedOrders {
     var key: ResourceKey
     var prefersWriters: Bool
     var isGone: Bool
-    /// Of a queue.
+    /// Of a queue, or what the program called it; "" for neither.
     var label: String
   }
   struct Node {

@@ -242,7 +242,8 @@ struct ReportAssembler {
   }
   private static let accessor = ".unsafeMutableAddressor"
 
-  /// As the program named it, or else where it was made.
+  /// As the program named it, or else where it was made. Who knows a queue's label asks for that
+  /// first.
   func name(_ key: ResourceKey) -> String? {
     arena.name(of: key.address) ?? CreationSite(of: key, memory)?.description
   }

@@ -80,6 +80,13 @@ struct OrderPage {
     return id
   }
 
+  /// What lies at the address of one that is gone has other names.
+  private func name(_ lock: RecordedOrders.Lock) -> String? {
+    let label = lock.label.isEmpty ? nil : lock.label
+    if lock.isGone { return label }
+    return assembler.arena.name(of: lock.key.address) ?? label ?? assembler.name(lock.key)
+  }
+
   private mutating func resource(_ lock: RecordedOrders.Lock) -> ResourceID {
     let key = lock.key
     if let known = numbers[key] { return known }
@@ -88,8 +95,7 @@ struct OrderPage {
     resources.append(
       Resource(
         id: id, kind: ResourceKind(recorded: key.kind),
-        name: assembler.name(key) ?? (lock.label.isEmpty ? nil : lock.label),
-        address: Address(key.address)))
+        name: name(lock), address: Address(key.address)))
     return id
   }
 }

@@ -17,6 +17,25 @@ public func handOver(_ slot: Slot, _ word: ResourceWord) {
   }
 }
 
+/// The same of an object whose address may be another one's by now, so that what the thread handed
+/// over to that address last proves nothing.
+@inlinable @inline(__always)
+public func handOver(_ slot: Slot, toObject word: ResourceWord) {
+  slot.pointee.segment &+= 1
+  if slot.pointee.knows != 0 { giveKnowledge(slot, word) }
+}
+
+/// The object at that address is no more, and nobody uses it: another one there begins with nothing.
+public func goneObject(_ word: ResourceWord) {
+  guard let arena = hck_arena_get(), let shared = ordersOf(arena),
+    let record = handover(word, shared, arena, make: false), hck_load32(&record.pointee.clock) != 0
+  else { return }
+  // Its next clock counts its versions from the start.
+  hck_add32(&record.pointee.generation, 1)
+  let clock = hck_load32(&record.pointee.clock)
+  if hck_cas32(&record.pointee.clock, clock, 0) != 0 { freeClock(clock, shared, arena) }
+}
+
 /// What the thread made so far may be known to others from here on.
 @inlinable @inline(__always)
 public func published(_ slot: Slot) { slot.pointee.segment &+= 1 }
@@ -42,7 +61,9 @@ func giveKnowledge(_ slot: Slot, _ word: ResourceWord) {
   slot.pointee.given_to = word
   slot.pointee.given = slot.pointee.knows
   let memory = hck_known_hand(orders, word)
-  if memory.pointee.word == word, memory.pointee.given == slot.pointee.knows { return }
+  if memory.pointee.word == word, memory.pointee.given == slot.pointee.knows, isCurrent(memory) {
+    return
+  }
   guard let arena = hck_arena_get(), let shared = ordersOf(arena), orders.pointee.busy == 0 else {
     return
   }
@@ -53,10 +74,9 @@ func giveKnowledge(_ slot: Slot, _ word: ResourceWord) {
     orders.pointee.busy = 0
   }
   guard let record = handover(word, shared, arena, make: true) else { return }
-  if memory.pointee.word != word { memory.pointee.taken = 0 }
-  memory.pointee.word = word
+  if memory.pointee.word != word || !isCurrent(memory) { memory.pointee.taken = 0 }
+  remember(word, record, memory)
   memory.pointee.given = slot.pointee.knows
-  memory.pointee.record = UInt64(UInt(bitPattern: record))
   if growClock(&record.pointee.clock, by: orders, shared, arena) {
     hck_count64(&arena.pointee.handovers)
   }
@@ -94,20 +114,37 @@ func takeKnowledge(
   let first = hck_load32(&record.pointee.clock)
   guard first != 0 else { return }
   let version = hck_load32(&clockAt(first, shared, arena).pointee.version)
-  if let known, known.pointee.word == word, known.pointee.taken == version { return }
+  if let known, known.pointee.word == word, known.pointee.taken == version, isCurrent(known) {
+    return
+  }
   guard let orders = slot.pointee.orders ?? makeThreadOrders(slot, arena),
     orders.pointee.busy == 0
   else { return }
   orders.pointee.busy = 1
   hck_order()
   let memory = hck_known_hand(orders, word)
-  if memory.pointee.word != word { memory.pointee.given = 0 }
-  memory.pointee.word = word
+  if memory.pointee.word != word || !isCurrent(memory) { memory.pointee.given = 0 }
+  remember(word, record, memory)
   memory.pointee.taken = version
-  memory.pointee.record = UInt64(UInt(bitPattern: record))
   if joinClock(&orders.pointee.known, with: first, shared, arena) { slot.pointee.knows &+= 1 }
   hck_order()
   orders.pointee.busy = 0
+}
+
+/// Whether what a thread remembers of an address is of what lies there now.
+private func isCurrent(_ memory: UnsafeMutablePointer<hck_known_handover>) -> Bool {
+  guard let record = UnsafeMutablePointer<hck_handover>(bitPattern: UInt(memory.pointee.record))
+  else { return false }
+  return hck_load32(&record.pointee.generation) == memory.pointee.generation
+}
+
+private func remember(
+  _ word: ResourceWord, _ record: UnsafeMutablePointer<hck_handover>,
+  _ memory: UnsafeMutablePointer<hck_known_handover>
+) {
+  memory.pointee.word = word
+  memory.pointee.record = UInt64(UInt(bitPattern: record))
+  memory.pointee.generation = hck_load32(&record.pointee.generation)
 }
 
 private func handover(

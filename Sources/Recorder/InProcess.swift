@@ -13,10 +13,12 @@
       @convention(c) (Mutex, UnsafePointer<timespec>, UnsafeRawPointer) -> Int32
     private typealias RaiseFunction = @convention(c) (UInt32, UInt64, UnsafeRawPointer) -> Void
     private typealias NameFunction = @convention(c) (UInt64, UnsafePointer<CChar>?) -> Void
+    private typealias HoldFunction = @convention(c) (UInt64, UnsafeRawPointer) -> Void
+    private typealias WordFunction = @convention(c) (UInt64) -> Void
     private typealias ArenaFunction = @convention(c) () -> UnsafeMutablePointer<hck_arena>?
 
     /// The agent of hangcheck is loaded and watches: it sees the pthread calls, so the drop-ins
-    /// record nothing.
+    /// record nothing but what calls nothing.
     public static var isLeftToAgent: Bool { agentName != nil }
 
     /// Gives the drop-ins an arena, unless the agent has one; called by whatever is used first.
@@ -51,12 +53,14 @@
     }
 
     private static let agentName: NameFunction? = {
-      guard let name = dlsym(nil, "hck_agent_name"), let arena = dlsym(nil, "hck_agent_arena")
-      else { return nil }
+      guard agentArena != nil, let name = dlsym(nil, "hck_agent_name") else { return nil }
       // The agent's own declarations, in HangAgent/Agent.swift.
-      guard unsafeBitCast(arena, to: ArenaFunction.self)() != nil else { return nil }
       return unsafeBitCast(name, to: NameFunction.self)
     }()
+
+    // Of the agent's memory, which lives as long as the process.
+    nonisolated(unsafe) private static let agentArena: UnsafeMutablePointer<hck_arena>? =
+      dlsym(nil, "hck_agent_arena").flatMap { unsafeBitCast($0, to: ArenaFunction.self)() }
 
     private static func agentFunction<T>(_ name: String, as type: T.Type) -> T? {
       // The agent's own declarations, in HangAgent/DropIns.swift.
@@ -90,6 +94,23 @@
       if let agentRace { agentRace(kind.rawValue, race) } else { Recorder.raise(kind, race) }
     }
 
+    // MARK: - A Mutex that is free, which the agent does not see
+
+    private static let agentHold = agentFunction("hck_agent_took", as: HoldFunction.self)
+    private static let agentRelease = agentFunction("hck_agent_gave", as: WordFunction.self)
+    private static let agentEnd = agentFunction("hck_agent_ends", as: WordFunction.self)
+
+    /// The thread has taken it; to be called where `hck_tells_agent()` says so, as the next two.
+    public static func agentTook(_ word: ResourceWord, _ frame: UnsafeRawPointer) {
+      agentHold?(word, frame)
+    }
+
+    /// The thread is about to give it back.
+    public static func agentGave(_ word: ResourceWord) { agentRelease?(word) }
+
+    /// It is no more.
+    public static func agentEnds(_ word: ResourceWord) { agentEnd?(word) }
+
     /// Locks where the calling thread has no slot: through the agent if there is one, else
     /// unrecorded.
     public static func lock(_ mutex: Mutex, _ frame: UnsafeRawPointer) -> Int32 {
@@ -109,7 +130,12 @@
     }
 
     private static let begun: Void = {
-      guard agentName == nil else { return }
+      guard agentName == nil else {
+        if let agentArena, learnsOrders(agentArena), agentHold != nil, agentRelease != nil {
+          hck_begin_ordering(HCK_ORDER_AGENT)
+        }
+        return
+      }
       var key: pthread_key_t = 0
       if pthread_key_create(&key, { InProcess.leave($0) }) == 0 {
         threadKey = key

@@ -121,10 +121,14 @@ extension OrderLog {
     }
   }
 
-  /// A queue's label, for the time when the queue is no more.
+  /// A queue's label, or the name that the program gave to a lock, for the time when it is no more.
   private func label(_ word: ResourceWord) -> UnsafePointer<CChar>? {
-    guard kind(word) == HCK_QUEUE.rawValue, hck_knows_queue_layout() != 0 else { return nil }
-    return hck_queue_label(pointer(word))
+    guard kind(word) == HCK_QUEUE.rawValue else {
+      return nameRecord(address(word), in: arena).map {
+        UnsafeRawPointer($0).advanced(by: 8).assumingMemoryBound(to: CChar.self)
+      }
+    }
+    return hck_knows_queue_layout() != 0 ? hck_queue_label(pointer(word)) : nil
   }
 
   private mutating func site(_ entry: UnsafeMutablePointer<hck_entry>) -> UInt32 {

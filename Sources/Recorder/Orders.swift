@@ -294,7 +294,7 @@ struct OrderLog {
     return (node, true)
   }
 
-  private func address(_ word: UInt64) -> UInt64 { word & addressMask }
+  func address(_ word: UInt64) -> UInt64 { word & addressMask }
   func kind(_ word: UInt64) -> UInt32 {
     UInt32(truncatingIfNeeded: word >> UInt64(HCK_KIND_SHIFT)) & 15
   }

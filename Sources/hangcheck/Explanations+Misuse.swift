@@ -66,7 +66,10 @@ extension Explanations {
       "Protect it with one Mutex at all places, make it an actor's, or make it immutable. Swift 6"
       + " mode finds most of these at compile time.",
     limits:
-      "Only values under RaceChecked are seen, and only orders that a drop-in makes: what an atomic or"
-      + " a plain lock orders is reported, unless HappensBefore says it. Accesses in Swift tasks are"
-      + " taken as ordered.")
+      "Only races of accesses that this run made. From RaceChecked: only values under it, and only"
+      + " orders that a drop-in makes; what an atomic or a plain lock orders is reported, unless"
+      + " HappensBefore says it, and accesses in Swift tasks are taken as ordered. From"
+      + " ThreadSanitizer (swift build --sanitize thread, run by hangcheck): all memory of what was"
+      + " built so, and nothing of other libraries; with a static standard library only a possible"
+      + " race.")
 }

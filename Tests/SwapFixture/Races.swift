@@ -39,7 +39,7 @@ func inTurn(
   ended.arrive()
 }
 
-/// For ever: a lock that is gone when a report is written has no name.
+/// For ever: a lock that is gone when a report of a race is written has no name.
 func kept<Lock: AnyObject>(_ lock: Lock) -> Lock {
   Unmanaged.passRetained(lock).takeUnretainedValue()
 }

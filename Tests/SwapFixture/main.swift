@@ -6,6 +6,7 @@ let scenario = CommandLine.arguments.count > 1 ? CommandLine.arguments[1] : ""
 let watched = [
   scenarios, primitiveScenarios, misuseScenarios, nearMisses, queueMisuses, races, ordered,
   hangs, measures, restful,
+  predicted,
 ]
 if let body = watched.lazy.compactMap({ $0[scenario] }).first {
   Watchdog.shared.start()

@@ -18,7 +18,7 @@ typedef struct hck_order_lock {
   uint32_t generation;
   uint32_t died;  // arena clock
   uint32_t flags; // HCK_LOCK_…
-  char name[40];  // of a queue
+  char name[40];  // of a queue, or that the program gave it
 } hck_order_lock;
 #define HCK_LOCK_WRITERS_FIRST 1u // a reader may have to wait for another one, behind a writer
 
@@ -73,6 +73,8 @@ typedef struct hck_handover {
   uint64_t word;
   uint32_t next;
   uint32_t clock;
+  uint32_t generation; // of what lies at that address
+  uint32_t unused;
 } hck_handover;
 
 // A block or function on its way to a queue.
@@ -142,6 +144,7 @@ typedef struct hck_known_handover {
   uint32_t given;  // what this thread knew when it handed over last
   uint32_t taken;  // the clock's version that it learned
   uint64_t record; // hck_handover
+  uint32_t generation, unused; // the record's, when all this was so
 } hck_known_handover;
 #define HCK_SETTLED UINT32_MAX
 #define HCK_KNOWN_ORDERS 64 // at first; four times as many where they do not suffice

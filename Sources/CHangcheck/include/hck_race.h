@@ -104,7 +104,10 @@ extern hck_race_thread *_Nullable hck_race_table[HCK_RACE_THREADS] HCK_HIDDEN;
 
 #define HCK_ORDER_RACES 1u // checked values, from the first one on
 #define HCK_ORDER_LOCKS 2u // lock orders
-HCK_INLINE uint32_t hck_is_ordering(void) { return __atomic_load_n(&hck_racing, __ATOMIC_RELAXED); }
+#define HCK_ORDER_AGENT 4u // the agent, which learns them as well, but does not see a Mutex that is free
+HCK_INLINE uint32_t hck_is_asked(void) { return __atomic_load_n(&hck_racing, __ATOMIC_RELAXED); }
+HCK_INLINE uint32_t hck_is_ordering(void) { return hck_is_asked() & (HCK_ORDER_RACES | HCK_ORDER_LOCKS); }
+HCK_INLINE uint32_t hck_tells_agent(void) { return hck_is_asked() & HCK_ORDER_AGENT; }
 HCK_INLINE uint32_t hck_is_racing(void) { return hck_is_ordering() & HCK_ORDER_RACES; }
 HCK_INLINE uint32_t hck_learns_lock_orders(void) { return hck_is_ordering() & HCK_ORDER_LOCKS; }
 HCK_INLINE void hck_begin_ordering(uint32_t who) { __atomic_fetch_or(&hck_racing, who, __ATOMIC_RELEASE); }

@@ -52,7 +52,7 @@
 
     private func endContext(_ outer: OuterContext?) {
       guard hck_learns_lock_orders() != 0, let slot = currentSlot() else { return }
-      if before != 0 { handOver(slot, before) }
+      if before != 0 { handOver(slot, toObject: before) }
       if endsUnseen { handOverToAll(slot) }
       if let outer { endBlock(slot, outer) }
     }

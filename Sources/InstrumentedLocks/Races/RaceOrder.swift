@@ -66,6 +66,7 @@
         for kind in [HCK_MUTEX, HCK_RWLOCK, HCK_QUEUE, HCK_FUTEX_LOCK] {
           goneLock(address | UInt64(kind.rawValue) << UInt64(HCK_KIND_SHIFT))
         }
+        goneObject(address)
       }
       guard hck_is_racing() != 0 else { return }
       SyncClocks.forget(address)
@@ -89,7 +90,9 @@
     }
 
     @inline(never) private static func releaseNow(_ address: UInt64) {
-      if hck_learns_lock_orders() != 0, let slot = currentSlot() { handOver(slot, address) }
+      if hck_learns_lock_orders() != 0, let slot = currentSlot() {
+        handOver(slot, toObject: address)
+      }
       if hck_is_racing() != 0, let thread = RaceThreads.current { release(address, thread) }
     }
 
