@@ -33,7 +33,8 @@ public struct LockOrderFinding: Sendable {
   }
 
   /// Each step wants what the next one holds, the last one what the first one holds. What one thread
-  /// took alone is a note; what has been made to happen is an error.
+  /// took alone is a note, and so is what operations alone did, since dependencies that were fulfilled
+  /// before an operation was looked at leave no trace; what has been made to happen is an error.
   public func finding(
     for steps: [Step], isOfOneThread: Bool, isConfirmed: Bool = false,
     time: String = UTCTime.now()
@@ -50,11 +51,13 @@ public struct LockOrderFinding: Sendable {
           thread: step.thread, stack: step.asks))
     }
     let owners = steps.dropFirst() + steps.prefix(1)
+    let isOfOperations = steps.allSatisfy { Self.runsOperation($0.asks) }
     return Finding(
       kind: .potentialDeadlock,
-      severity: isConfirmed ? .error : isOfOneThread ? .note : .warning,
+      severity: isConfirmed ? .error : isOfOneThread || isOfOperations ? .note : .warning,
       certainty: isConfirmed ? .confirmed : .possible,
-      message: message(steps, isOfOneThread: isOfOneThread),
+      message: message(steps, isOfOneThread: isOfOneThread)
+        + (isOfOperations && !isConfirmed ? ", unless dependencies order these operations" : ""),
       cycle: zip(steps, owners).map { step, owner in
         .init(
           thread: step.thread, waitsFor: step.wants, mode: step.wantMode, ownedBy: owner.thread)
@@ -83,6 +86,10 @@ public struct LockOrderFinding: Sendable {
       + (isOfOneThread
         ? ": two threads that did so at the same moment would wait for each other for ever"
         : ": at the same moment they would wait for each other for ever")
+  }
+
+  private static func runsOperation(_ stack: [Frame]) -> Bool {
+    stack.contains { $0.runtime && $0.symbol == "Operation.start()" }
   }
 
   private func wanted(_ step: Step) -> String {
