@@ -42,6 +42,8 @@ final class InversionWatch {
   private let watch: DeadlockWatch
   private var courses: [DeadlockWatch.WaitIdentity: Course] = [:]
   private var dismissed: Set<DeadlockWatch.WaitIdentity> = []
+  /// Of threads without a record, for one look.
+  private var pthreads: [KernelThreadID: UInt64]?
   private var lookedAt: UInt64 = 0
   private var cost: UInt64 = 0
 
@@ -57,6 +59,8 @@ final class InversionWatch {
   func opened(now: UInt64, threshold: UInt64) -> [Opened] {
     let waits = watch.firstSeen
     dismissed = dismissed.filter { waits[$0] != nil }
+    // Those that were over before they had lasted for the threshold.
+    courses = courses.filter { $0.value.isOpened || waits[$0.key] != nil }
     let young = waits.filter { identity, since in
       now &- since >= threshold / 2 && Self.concerns(identity.wait.key)
         && courses[identity] == nil && !dismissed.contains(identity)
@@ -71,6 +75,7 @@ final class InversionWatch {
     let began = hck_monotonic_ns()
     defer { cost = hck_monotonic_ns() &- began }
     let look = watch.wholeLook(now: now)
+    pthreads = nil
     for (identity, since) in young {
       if let course = course(of: identity, since: since, look, now: now) {
         courses[identity] = course
@@ -206,7 +211,10 @@ final class InversionWatch {
     guard var priority = watch.files.priority(thread.tid) else { return nil }
     if let dispatch = watch.runtime.dispatch {
       var pthread = thread.record?.pthread ?? 0
-      if pthread == 0 { pthread = dispatch.pthreads()[thread.tid] ?? 0 }
+      if pthread == 0 {
+        if pthreads == nil { pthreads = dispatch.pthreads() }
+        pthread = pthreads?[thread.tid] ?? 0
+      }
       if pthread != 0 { priority.qos = dispatch.qos(pthread: pthread) }
     }
     return priority
