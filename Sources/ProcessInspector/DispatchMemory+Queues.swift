@@ -29,6 +29,11 @@ extension DispatchMemory {
     var runningWidth: Int?
     /// It is on its target's list, or about to be drained.
     var isEnqueued: Bool
+    /// Items were added while others ran, and whoever leaves next sees to them: nobody else will.
+    ///
+    /// libdispatch on Linux can leave a concurrent queue like this for good, without any barrier,
+    /// when a synchronous read within a read finds another waiter before it.
+    var waitsForLeavers: Bool
     var hasItems: Bool
     var qos: String?
   }
@@ -54,6 +59,11 @@ extension DispatchMemory {
     let used = Int(state >> 41 & 0x1fff)
     let inBarrier = state & (1 << 54) != 0
     let hasWidth = width > 1 && !isRoot
+    let running =
+      hasWidth && !inBarrier && suspended == 0 && !isInactive
+      ? max(0, used - (0x1000 - width) - (state & (1 << 40) != 0 ? width - 1 : 0)) : nil
+    let isEnqueued = state & (1 << 31) != 0
+    let hasItems = kind != .source && copy.word(DispatchLayout.tail) != 0
     return Queue(
       address: copy.address, label: text, width: width, isMain: copy.address == layout.mainQueue,
       isManager: copy.address == layout.managerQueue, isRoot: isRoot,
@@ -63,10 +73,10 @@ extension DispatchMemory {
       isThreadBound: copy.word32(DispatchLayout.width) & 0x0004_0000 != 0,
       suspendCount: suspended, isInactive: isInactive, inBarrier: inBarrier,
       hasPendingBarrier: state & (1 << 40) != 0,
-      runningWidth: hasWidth && !inBarrier && suspended == 0 && !isInactive
-        ? max(0, used - (0x1000 - width) - (state & (1 << 40) != 0 ? width - 1 : 0)) : nil,
-      isEnqueued: state & (1 << 31) != 0,
-      hasItems: kind != .source && copy.word(DispatchLayout.tail) != 0,
+      runningWidth: running, isEnqueued: isEnqueued,
+      waitsForLeavers: hasItems && running ?? 0 > 0 && owner == 0 && !isEnqueued
+        && state & (1 << 39) != 0,
+      hasItems: hasItems,
       qos: Self.qos(copy.word32(DispatchLayout.priority) >> 8 & 15))
   }
 

@@ -30,6 +30,7 @@ extension LookBuilder {
       next += 1
       settleOwner(of: queue, &seen)
       addBlocks(on: queue, &seen)
+      settleLeavers(of: queue, &seen)
     }
     for (pool, name) in pools.sorted(by: { $0.key < $1.key }) {
       names[ResourceKey(address: pool, kind: DerivedKind.pool)] = name
@@ -101,6 +102,14 @@ extension LookBuilder {
       ?? append(tid, isAlive: files.isAlive(tid))
     guard !holds[index].contains(where: { $0.key == key }), waits[index]?.key != key else { return }
     holds[index].append(RecordedHold(key: key, isShared: false, since: 0, site: nil))
+  }
+
+  /// Where only those who run on a concurrent queue see to what waits, reads wait for them as well.
+  private mutating func settleLeavers(of address: UInt64, _ seen: inout SeenQueues) {
+    guard seen.queue(address)?.waitsForLeavers == true else { return }
+    let key = ResourceKey(address: address, kind: HCK_QUEUE.rawValue)
+    needsOne.insert(key)
+    for index in waits.indices where waits[index]?.key == key { waits[index]?.isShared = false }
   }
 
   private static let mostBlocks = 200

@@ -100,7 +100,12 @@ struct MemoryRanges {
     }
     if begins("libdispatch.so") { return .dispatch }
     if begins("libFoundation.so") { return .foundation }
-    if begins("libc.so.") || begins("libc-2") || begins("libpthread") { return .libc }
+    // A call's frame may hold old words: of the loader, which bound the call, and of our own agent.
+    if begins("libc.so.") || begins("libc-2") || begins("libpthread") || begins("ld-")
+      || begins("libHangAgent.so")
+    {
+      return .libc
+    }
     return .other
   }
 

@@ -202,7 +202,8 @@ func syncOther() {
   all.wait()
 }
 
-/// Reads within reads, and no writer.
+/// Reads within reads, one thread's after another's, and no writer. At once they may deadlock: see
+/// `nestedReads` in queues.swift.
 func readers() {
   let table = DispatchQueue(label: "table", attributes: .concurrent)
   let all = DispatchGroup()
@@ -212,12 +213,12 @@ func readers() {
       for _ in 0..<100 { table.sync { table.sync { table.sync {} } } }
       all.leave()
     }
+    all.wait()
   }
   table.sync {
     pause(long)
     table.sync { print("read") }
   }
-  all.wait()
 }
 
 /// Writers and readers in turn, none within another.

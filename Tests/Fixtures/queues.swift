@@ -12,7 +12,7 @@ import Foundation
       "writers": writers, "event-bus": eventBus, "delegate": delegate, "main-hop": mainHop,
       "lock-in-sync": lockInSync, "perform": perform, "item-wait": itemWait,
       "item-behind": itemBehind, "barrier-wait": barrierWait, "victims": victims,
-      "suspended": suspended, "inactive": inactive, "crowd": crowd,
+      "suspended": suspended, "inactive": inactive, "crowd": crowd, "nested-reads": nestedReads,
     ])
   }
 }
@@ -435,4 +435,16 @@ func crowd() {
       queue.sync(flags: .barrier) {}  // WAITS(keeper)
       lock.unlock()
     })
+}
+
+/// Reads within reads by four threads, and no barrier anywhere: sooner or later libdispatch leaves a
+/// reader behind waiters that only this reader's leaving would wake.
+func nestedReads() {
+  let table = DispatchQueue(label: "table", attributes: .concurrent)
+  let readers = (0..<4).map { i in
+    start("reader-\(i)") {
+      while true { table.sync { table.sync {} } }
+    }
+  }
+  watch(readers[0], readers[1], readers[2], readers[3])
 }
