@@ -14,6 +14,7 @@ void *(*hck_block_copy)(const void *);
 void (*hck_block_release)(const void *);
 void *hck_stack_block_class;
 uint64_t hck_concurrency_low, hck_concurrency_bytes;
+uint64_t hck_foundation_low, hck_foundation_bytes;
 
 static void look_at_libraries(void);
 
@@ -122,6 +123,11 @@ static void look_at_libraries(void) {
     void *library = dlopen("libswift_Concurrency.so", RTLD_LAZY | RTLD_NOLOAD);
     void *executor = library ? dlsym(library, "swift_task_getCurrentExecutor") : 0;
     hck_current_executor_function = (__typeof__(hck_current_executor_function))executor;
+  }
+  struct range foundation = {0, 0, 0, "libFoundation.so"};
+  if (dl_iterate_phdr(look, &foundation)) {
+    hck_foundation_low = foundation.low;
+    hck_foundation_bytes = foundation.high - foundation.low;
   }
   void *current = sync ? dlsym(from, "dispatch_get_current_queue") : 0;
   void *main_queue = sync ? dlsym(from, "_dispatch_main_q") : 0;

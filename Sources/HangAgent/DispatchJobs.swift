@@ -17,7 +17,8 @@ private func job(
   guard hck_is_inner(frame) == 0 else { return nil }
   let invoke = hck_plain_invoke(block)
   if invoke != 0, let copy = hck_copied_block(block) {
-    if let job = makeJob(slot, invoke, UInt64(UInt(bitPattern: copy))) {
+    if let job = makeJob(
+      slot, invoke, UInt64(UInt(bitPattern: copy)), isMain: isMain(queue)) {
       job.pointee.is_block = 1
       return job
     }
@@ -26,6 +27,10 @@ private func job(
   if let queue { handOver(slot, queueWord(queue)) }
   if let item = hck_block_of_item(block) { submit(item, as: block, slot) }
   return nil
+}
+
+@inline(__always) private func isMain(_ queue: DispatchObject?) -> Bool {
+  UInt64(UInt(bitPattern: queue)) == hck_main_thread_queue() && queue != nil
 }
 
 /// A work item goes to a queue: what runs then knows what the submitting thread does.
@@ -70,7 +75,8 @@ private func job(
 ) -> UnsafeMutablePointer<hck_job>? {
   guard let slot = currentSlot(), hck_is_inner(frame) == 0 else { return nil }
   let code = UInt64(UInt(bitPattern: unsafeBitCast(function, to: Int.self)))
-  if let job = makeJob(slot, code, UInt64(UInt(bitPattern: context))) {
+  if let job = makeJob(
+    slot, code, UInt64(UInt(bitPattern: context)), isMain: isMain(queue)) {
     job.pointee.is_block = 0
     return job
   }
@@ -85,6 +91,7 @@ private func job(
   hck_job_give(record)
   // In a forked child what its parent knew means nothing.
   guard let slot = currentSlot(), job.pid == arenaOwner() else { return run(job) }
+  let turn = job.is_main != 0 ? beginMainItem(slot) : 0
   let outer = beginBlock(slot, knowing: job.known)
   let task = hck_in_concurrency(job.function) != 0 ? hck_task_word(job.context) : 0
   if job.notifies != 0 { takeOver(slot, job.notifies) }
@@ -95,6 +102,7 @@ private func job(
   if task != 0 { handOver(slot, task) }
   if job.entered != 0 { handOver(slot, job.entered) }
   endBlock(slot, outer)
+  if job.is_main != 0 { endMainItem(slot, turn) }
 }
 
 @inline(__always) private func run(_ job: hck_job) {

@@ -1,3 +1,4 @@
+internal import CHangcheck
 internal import Glibc
 
 extension OutsideWorld {

@@ -4,7 +4,7 @@ internal import HangReport
 internal import WaitForGraph
 
 /// One process that reports to `hangcheck run`: the program, or a child that it started.
-final class RunProcess {
+final class RunProcess: HangSource {
   let pid: ProcessID
   let arena: Arena
   let watch: DeadlockWatch
@@ -12,6 +12,8 @@ final class RunProcess {
   let orders: OrderWatch
   let inversions: InversionWatch
   let pools: PoolWatch
+  let main: MainWatch
+  let reader: ProcReader
   /// Those that have lasted for the threshold, as they stood then.
   var openInversions: [(opened: InversionWatch.Opened, picture: Picture)] = []
   let files: ProcessFiles
@@ -40,6 +42,8 @@ final class RunProcess {
     orders = OrderWatch(arena: arena)
     inversions = InversionWatch(watch)
     pools = PoolWatch(watch)
+    reader = ProcReader(pid)
+    main = MainWatch(watch, reader: reader)
     pidfd = hck_pidfd_open(pid.rawValue)
   }
 
@@ -118,6 +122,26 @@ final class RunProcess {
       files: files, memory: memory, arena: arena, isRoot: isRoot,
       mappings: mappings.isEmpty ? lastMappings : nil)
   }
+
+  /// The stack of one thread, stopped for that at most once while it stays in one system call, and
+  /// not at all in one that a stop would cut short.
+  func capturedStack(_ tid: KernelThreadID) -> CapturedThread? {
+    let timesRun = files.timesRun(tid)
+    if let last = lastCaptured, last.thread.tid == tid, last.timesRun == timesRun, timesRun != nil,
+      files.call(tid) != nil
+    {
+      return last.thread
+    }
+    let isDelicate = reader.systemCall(tid)?.call.map { SystemCalls.endsWithStop($0.number) }
+    let captured =
+      isDelicate ?? false
+      ? SleeperCapture(files: files, memory: memory).capture(tid)
+      : capture.capture([tid], memory: memory)[tid]
+    // A stop counts as a run.
+    lastCaptured = captured.map { (files.timesRun(tid), $0) }
+    return captured
+  }
+  private var lastCaptured: (timesRun: UInt64?, thread: CapturedThread)?
 
   func capturedStacks(_ look: Look) -> [KernelThreadID: CapturedThread] {
     capture.capture(

@@ -9,7 +9,7 @@ package final class RunSession: RunWatch {
   let setup: RunSetup
   private var processes: [ProcessID: RunProcess] = [:]
   private var waiting: Set<Int32> = []
-  private(set) var report: HangReport
+  var report: HangReport
   package private(set) var predictions: [Prediction] = []
   private var hasPicture = false
   private var rootWasSeen = false
@@ -79,6 +79,7 @@ package final class RunSession: RunWatch {
       if isEndOfProgram(process) { events.append(.report(report, mainThreadIsStuck: true)) }
       if let event = tellInversions(of: process, now: now) { events.append(event) }
       if let event = tellPools(of: process, now: now) { events.append(event) }
+      if let event = tellHangs(of: process, now: now) { events.append(event) }
       if let event = tellAlarms(of: process, now: now) { events.append(event) }
       if let event = tellRaces(of: process) { events.append(event) }
       let isGone = !process.isRoot && !process.isAlive
@@ -90,6 +91,7 @@ package final class RunSession: RunWatch {
         if let event = tellInversions(of: process, now: now, isLast: true) { events.append(event) }
         if let event = tellAlarms(of: process, now: now) { events.append(event) }
         if let event = tellRaces(of: process) { events.append(event) }
+        countHangs(of: process)
         processes[pid] = nil
       }
     }
@@ -147,6 +149,17 @@ package final class RunSession: RunWatch {
     if isWhole { hasPicture = true }
     for limit in picture.limits { addLimit(limit) }
     report.findings += findings
+  }
+
+  /// A finding that was told, as it is by now, in the numbers of a picture of then or of now.
+  func replace(
+    _ index: Int, by finding: Finding, _ picture: RunProcess.Picture, of process: RunProcess
+  ) {
+    let adopted = adopt(picture, of: process)
+    let finding = renumbered(finding, adopted)
+    add(
+      adopted, named: Set(finding.threads), resources: Set(finding.resources), replaces: false)
+    report.findings[index] = finding
   }
 
   /// A child, and a process that has become another program, are called by what they run.
@@ -352,6 +365,7 @@ package final class RunSession: RunWatch {
       addLastAlarms(of: process, now: hck_monotonic_ns())
       addRaces(of: process)
       _ = addOrders(of: process, now: hck_monotonic_ns(), isLast: true)
+      countHangs(of: process)
     }
     if case .signal(SIGKILL) = exit, !hasPicture, let root = processes[ProcessID(setup.pid)] {
       let picture = root.lastPicture(now: hck_monotonic_ns())

@@ -12,7 +12,7 @@ package struct Peer: Sendable, Hashable {
 
 /// What a watch tells the supervisor.
 package enum RunEvent: Sendable {
-  /// The whole report so far. Findings are only ever added at its end: those that the supervisor
+  /// The whole report so far. Findings are only ever added at its end, or said anew: those that it
   /// has not seen yet are new. `mainThreadIsStuck`: the main thread of the program is in a certain
   /// deadlock or stuck behind one, so that the program can never end by itself.
   /// `stuckChildren`: followed processes of which the same is true. `endsByItself`: what is new was

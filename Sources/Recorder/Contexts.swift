@@ -22,11 +22,11 @@ public func knowledge(of slot: Slot) -> UInt32 {
 }
 
 /// A record for work on its way to another thread, with what the calling one knows; nil where there
-/// is no room.
+/// is no room, or nobody asks for it. `isMain`: it goes to the main queue.
 public func makeJob(
-  _ slot: Slot, _ function: UInt64, _ context: UInt64
+  _ slot: Slot, _ function: UInt64, _ context: UInt64, isMain: Bool = false
 ) -> UnsafeMutablePointer<hck_job>? {
-  guard let arena = hck_arena_get(), learnsOrders(arena), let job = hck_job_take() else {
+  guard let arena = hck_arena_get(), isMain || learnsOrders(arena), let job = hck_job_take() else {
     return nil
   }
   job.pointee.function = function
@@ -34,6 +34,7 @@ public func makeJob(
   job.pointee.entered = 0
   job.pointee.notifies = 0
   job.pointee.pid = arena.pointee.pid
+  job.pointee.is_main = isMain ? 1 : 0
   job.pointee.known = knowledge(of: slot)
   return job
 }

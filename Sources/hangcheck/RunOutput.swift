@@ -14,8 +14,8 @@ final class RunOutput {
   private let target: Sink
   private let log: Sink?
   private let colors: Bool
-  /// How many findings of the report have been told.
-  private var told = 0
+  /// What has been told of each of the report's findings.
+  private var told: [Finding] = []
 
   /// Opens everything, so that nothing is started where a report could not be written.
   init(options: Options) throws(LaunchError) {
@@ -62,14 +62,15 @@ final class RunOutput {
   /// A report that came while the program runs.
   func tell(_ report: HangReport) {
     let news = news(in: report)
-    told = max(told, report.findings.count)
+    let text = shortened(news)
+    told = report.findings
     if !news.findings.isEmpty { writeLog(news) }
     if target.kind == .regularFile {
       replace(with: report)
     } else if options.format == .text,
       !news.findings.isEmpty || report.findings.isEmpty && report.suppressed == nil
     {
-      target.append(Rendering.text(news, options, color: colors))
+      target.append(Rendering.text(text, options, color: colors))
     }
   }
 
@@ -88,20 +89,41 @@ final class RunOutput {
       if !isSilent { replace(with: report) }
     } else {
       if !news.findings.isEmpty || (report.findings.isEmpty && !isSilent && !isSuppressed) {
-        target.append(Rendering.text(news, options, color: colors))
+        target.append(Rendering.text(shortened(news), options, color: colors))
       }
       if !options.quiet { target.append(TextRenderer().renderSuppressed(report)) }
     }
-    told = report.findings.count
+    told = report.findings
   }
 
-  /// What has not been told; how many were suppressed is told at the end.
+  /// What has not been told, or not as it is by now; how many were suppressed is told at the end.
   private func news(in report: HangReport, again: Set<Int> = []) -> HangReport {
     var news = report
-    news.findings = report.findings.indices.filter { $0 >= told || again.contains($0) }
-      .map { report.findings[$0] }
+    news.findings = report.findings.enumerated().filter { index, finding in
+      index >= told.count || told[index].message != finding.message || again.contains(index)
+    }.map(\.element)
     news.suppressed = nil
     return news
+  }
+
+  /// Of a hang that goes on where it was, or has ended, the sentence is enough for whoever has read
+  /// the rest.
+  private func shortened(_ news: HangReport) -> HangReport {
+    var short = news
+    var isShort = !news.findings.isEmpty
+    for index in short.findings.indices {
+      let finding = short.findings[index]
+      let before = told.first {
+        $0.kind == .hang && $0.fingerprint == finding.fingerprint && $0.threads == finding.threads
+      }
+      guard let before, finding.kind == .hang, before.resources == finding.resources else {
+        isShort = false
+        continue
+      }
+      short.findings[index].evidence = []
+    }
+    if isShort { short.threads = [] }
+    return short
   }
 
   private func replace(with report: HangReport) {

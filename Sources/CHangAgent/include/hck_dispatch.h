@@ -109,6 +109,9 @@ HCK_INLINE uint64_t hck_task_word(uint64_t job) {
   uint64_t number = *(const uint32_t *)(job + 0x24);
   return (job ^ number * 0x9e3779b97f4a7c15ull) >> 8 | 1;
 }
+// Foundation's, whose run loops poll.
+extern uint64_t hck_foundation_low HCK_HIDDEN, hck_foundation_bytes HCK_HIDDEN;
+HCK_INLINE int hck_in_foundation(uint64_t address) { return address - hck_foundation_low < hck_foundation_bytes; }
 HCK_INLINE int hck_in_concurrency(uint64_t address) { return address - hck_concurrency_low < hck_concurrency_bytes; }
 
 // Finds those that are there by now; called when the agent begins.

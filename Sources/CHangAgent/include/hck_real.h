@@ -8,6 +8,7 @@
 #define _GNU_SOURCE 1 // for the clock and rwlock variants
 #endif
 #include "hck_thread.h"
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <spawn.h>
@@ -63,6 +64,9 @@ typedef void *_Nullable (*_Nonnull hck_thread_body)(void *_Nullable);
   X(pthread_timedjoin_np, 0, (pthread_t t, void *_Nullable *_Nullable r, HCK_T w), (t, r, w))          \
   X(pthread_clockjoin_np, 0, (pthread_t t, void *_Nullable *_Nullable r, clockid_t k, HCK_T w),        \
     (t, r, k, w)) \
+  X(ppoll, 0,                                                                                          \
+    (struct pollfd *_Nullable d, nfds_t n, const struct timespec *_Nullable t, const sigset_t *_Nullable s), \
+    (d, n, t, s))                                                                                      \
   X(mtx_lock, 0, (mtx_t * _Nonnull m), (m))                                                            \
   X(mtx_trylock, 0, (mtx_t * _Nonnull m), (m))                                                         \
   X(mtx_timedlock, 0, (mtx_t * _Nonnull m, HCK_T t), (m, t))                                           \

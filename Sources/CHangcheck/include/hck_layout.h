@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define HCK_MAGIC 0x6b63656863676e68ull // "hngcheck"
-#define HCK_LAYOUT_VERSION 6u
+#define HCK_LAYOUT_VERSION 7u
 
 // A resource word: address in bits 0-55, kind in 56-59, then flags.
 #define HCK_ADDRESS_MASK 0x00ffffffffffffffull
@@ -258,6 +258,17 @@ typedef struct hck_futex_mark {
   hck_creation created;
 } hck_futex_mark;
 
+// Whether one thing at a time that comes around again and again has come around: a turn of a run loop,
+// an item of a queue. Written by whoever is in it.
+typedef struct hck_turns {
+  uint64_t activity;   // monotonic nanoseconds since when; in the lowest bit, whether there is something to do; 0 before
+  uint64_t long_began; // the last of more than HCK_LONG_TURN that has ended
+  uint64_t long_ended;
+  uint32_t tid;
+  uint32_t unused;
+} hck_turns;
+#define HCK_LONG_TURN 20000000ull
+
 typedef struct hck_arena {
   uint64_t magic;
   uint32_t version;
@@ -297,6 +308,8 @@ typedef struct hck_arena {
   uint64_t words; // offset of a hck_words, 0 while ThreadSanitizer has printed nothing
   uint32_t sanitizer_tid;   // ThreadSanitizer's own thread, 0 for none
   uint32_t sanitizer_hides; // 1 where its runtime exports nothing, so that libraries do not call it
+  hck_turns main_loop;  // of whichever run loop the first thread runs
+  hck_turns main_queue; // of libdispatch
 } hck_arena;
 
 // What ThreadSanitizer printed: lines that end in a newline, from the beginning; 0 where nothing is

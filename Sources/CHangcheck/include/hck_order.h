@@ -88,7 +88,7 @@ typedef struct hck_job {
   uint32_t number;
   uint32_t is_block; // the context is a block that was copied for it
   uint32_t next;     // while it is free
-  uint32_t unused;
+  uint32_t is_main;  // it goes to the main queue
 } hck_job;
 // Not in the arena: a forked child has what is queued, but not its parent's arena. From pages of their
 // own, never given back. Async-signal-safe; NULL where there is no memory.

@@ -72,10 +72,18 @@ public struct HangFinding: Sendable {
       threads: ([subject.thread] + chain.map(\.owner)).compactMap { $0 }.unique,
       resources: chain.map(\.resource).unique,
       evidence: evidence(subject, chain, samples),
-      fingerprint: fingerprint
-        ?? Fingerprint.sites(
-          .hang, [subject.name], stacks: samples.heaviest.map { [$0.stack] } ?? []),
+      fingerprint: fingerprint ?? Self.fingerprint(of: subject.name, samples),
       time: time)
+  }
+
+  /// Where something hangs, the same in every run.
+  public static func fingerprint(of subject: String, _ samples: StackFold) -> String {
+    Fingerprint.sites(.hang, [subject], stacks: samples.heaviest.map { [$0.stack] } ?? [])
+  }
+
+  /// What the message ends in when it hung like this `count` times, for so many seconds in all.
+  public static func repeated(_ count: Int, seconds: Double) -> String {
+    "; it hung there \(count) times, for \(words(seconds)) in all"
   }
 
   /// `0.3 s`, `3.4 s`, `2 min 5 s`.
@@ -173,6 +181,8 @@ public struct HangFinding: Sendable {
 
   private func state(of thread: Thread) -> String? {
     let call = thread.stack.first.flatMap { $0.runtime ? $0.symbol : nil }.map { " in \($0)" } ?? ""
+    // A call that a look has interrupted is made anew, and looks like any other wait.
+    if thread.state == .blocked, call.contains("nanosleep") { return "which sleeps" + call }
     switch thread.state {
     case .running: return "which runs"
     case .sleeping: return "which sleeps" + call

@@ -17,6 +17,19 @@ public enum UTCTime {
     return string(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
   }
 
+  /// A moment of CLOCK_MONOTONIC, in nanoseconds, by the wall clock of today.
+  public static func string(monotonic moment: UInt64) -> String {
+    let then =
+      nanoseconds(CLOCK_REALTIME) - nanoseconds(CLOCK_MONOTONIC) + Int64(clamping: moment)
+    return string(seconds: then / 1_000_000_000, nanoseconds: then % 1_000_000_000)
+  }
+
+  private static func nanoseconds(_ clock: clockid_t) -> Int64 {
+    var time = timespec()
+    clock_gettime(clock, &time)
+    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+  }
+
   /// A moment given as seconds since 1970, UTC, and nanoseconds within the second.
   public static func string(seconds: Int64, nanoseconds: Int64 = 0) -> String {
     var (days, second) = seconds.quotientAndRemainder(dividingBy: 86_400)

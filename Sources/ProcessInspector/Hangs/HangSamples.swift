@@ -64,6 +64,8 @@ package final class HangSamples {
       (self.call, rawCall) = (nil, nil)
       return
     }
+    // A stop has interrupted the call, and it is made anew under this number.
+    if call.number == SystemCalls.restart, self.call != nil { return }
     if rawCall != call { self.call = describe(call) }
     rawCall = call
   }
@@ -88,8 +90,34 @@ package final class HangSamples {
     return (share(first.use.run, last.use.run), share(first.use.delay, last.use.delay))
   }
 
+  var hasAny: Bool { !samples.isEmpty }
+
+  /// Whether a call in that code has not returned in the last sample. Where too little is known to
+  /// unwind it, a word that leads there is enough.
+  func passes(through code: Range<UInt64>, _ assembler: ReportAssembler) -> Bool {
+    if case .copied(let captured)? = samples.last, captured.registers.rbp == 0 {
+      return captured.stack.bytes.withUnsafeBytes { bytes in
+        stride(from: 0, to: bytes.count - 7, by: 8).contains {
+          code.contains(bytes.loadUnaligned(fromByteOffset: $0, as: UInt64.self))
+        }
+      }
+    }
+    unwind(assembler)
+    guard case .unwound(let frames)? = samples.last else { return false }
+    return frames.contains { code.contains($0.pc) }
+  }
+
   /// All stacks so far, by name.
   func fold(_ assembler: ReportAssembler) -> StackFold {
+    unwind(assembler)
+    return StackFold(
+      samples.map { sample in
+        guard case .unwound(let frames) = sample else { return [] }
+        return assembler.symbolizer.frames(for: frames)
+      })
+  }
+
+  private func unwind(_ assembler: ReportAssembler) {
     for index in samples.indices {
       guard case .copied(let captured) = samples[index] else { continue }
       let frames =
@@ -97,10 +125,5 @@ package final class HangSamples {
         ?? [RawFrame(pc: captured.registers.rip, cfa: 0, isExact: true)]
       samples[index] = .unwound(frames)
     }
-    return StackFold(
-      samples.map { sample in
-        guard case .unwound(let frames) = sample else { return [] }
-        return assembler.symbolizer.frames(for: frames)
-      })
   }
 }

@@ -122,6 +122,16 @@ extension SystemCalls {
     }
   }
 
+  /// Whether a call returns EINTR when its thread is stopped for a moment, though no handler runs:
+  /// epoll_wait, sigtimedwait, semop, msgrcv, io_getevents, and reads from a socket, which may have a
+  /// time-out.
+  static func endsWithStop(_ number: Int) -> Bool {
+    switch number {
+    case 43, 45, 47, 65, 69, 70, 128, 208, 220, 288, 299, epollWait, epollPwait, epollPwait2: true
+    default: false
+    }
+  }
+
   /// As the manual calls it. Numbers of x86-64.
   static func name(_ number: Int) -> String { names[number] ?? "system call \(number)" }
 

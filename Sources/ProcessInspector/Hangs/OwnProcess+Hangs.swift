@@ -2,7 +2,7 @@ internal import CHangcheck
 package import HangReport
 internal import WaitForGraph
 
-extension OwnProcess {
+extension OwnProcess: HangSource {
   /// Whether a queue has something to do.
   package enum QueueStanding: Equatable, Sendable {
     /// libdispatch's memory is not as it is known.
@@ -53,14 +53,7 @@ extension OwnProcess {
     }.keys.sorted()
   }
 
-  /// The process that debugs or traces this one.
-  package var tracer: Int32? {
-    guard let text = reader.text("status"),
-      let line = text.split(separator: "\n").first(where: { $0.hasPrefix("TracerPid:") }),
-      let pid = Int32(line.dropFirst(10).drop { $0 == "\t" || $0 == " " }), pid != 0
-    else { return nil }
-    return pid
-  }
+  package var tracer: Int32? { reader.tracer }
 
   package func isAlive(_ tid: KernelThreadID) -> Bool { files.isAlive(tid) }
 
@@ -81,13 +74,6 @@ extension OwnProcess {
     let captured =
       (isAsleep ? nil : capture.capture([tid], files: files)[tid]) ?? sleeping.capture(tid)
     if let captured { samples.add(captured) }
-  }
-
-  private func ask(_ tid: KernelThreadID, _ samples: HangSamples, now: UInt64) -> ThreadUse? {
-    guard let use = reader.use(of: tid) else { return nil }
-    samples.add(use, at: now)
-    samples.note(reader.systemCall(tid)?.call) { watch.runtime.outside().describe($0) }
-    return use
   }
 
   /// The report of a hang: the first, a later one while it lasts, or the last. `began`: ISO 8601 in
@@ -200,32 +186,5 @@ extension OwnProcess {
       samples.resources[index].kind = .mutex
       samples.resources[index].owners = [owner.id]
     }
-  }
-
-  private func activity(
-    _ tid: KernelThreadID?, _ thread: Thread?, _ subject: HangSamples.Subject,
-    _ samples: HangSamples
-  ) -> HangActivity {
-    guard tid != nil else {
-      return HangActivity(.nobody(subject.queue == nil ? nil : "it waits for a thread"))
-    }
-    let shares = samples.shares
-    var result = HangActivity(
-      .unknown, processorShare: shares?.run, delayShare: shares?.delay)
-    let (run, delay) = (shares?.run ?? 0, shares?.delay ?? 0)
-    switch samples.state {
-    case UInt8(ascii: "T"), UInt8(ascii: "t"): result.kind = .stopped
-    case _ where run >= 0.5: result.kind = .computing
-    case _ where delay > run && delay >= 0.4: result.kind = .starved
-    case _ where thread?.waitsFor != nil: result.kind = .waiting
-    case UInt8(ascii: "D") where samples.hasFaulted: result.kind = .faulting
-    default:
-      if let call = samples.call {
-        result.kind = .call(call.name, call.what)
-      } else if run + delay > 0.1 {
-        result.kind = .computing
-      }
-    }
-    return result
   }
 }

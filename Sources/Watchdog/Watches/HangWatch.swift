@@ -25,8 +25,7 @@ final class HangWatch {
   private let onHang: () -> Void
   private var entries: [Entry] = []
   private var lost = LostTime()
-  /// How long the machine has been suspended so far, in nanoseconds.
-  private var suspended: Int64?
+  private var suspension = Suspension()
   private var hasSaidDebugger = false
   private var isWarm = false
 
@@ -47,7 +46,8 @@ final class HangWatch {
       lost.forgive(until: OwnProcess.now)
       return []
     }
-    noticeSuspend(now)
+    // What comes after it is slow for a while, and nobody's fault.
+    if suspension.isNew() { lost.forgive(until: now) }
     var reports: [HangReport] = []
     var ended: Set<ObjectIdentifier> = []
     for entry in entries {
@@ -106,20 +106,6 @@ final class HangWatch {
     }
   }
 
-  /// CLOCK_MONOTONIC stands still while the machine is suspended, CLOCK_BOOTTIME does not. What comes
-  /// after it is slow for a while, and nobody's fault.
-  private func noticeSuspend(_ now: UInt64) {
-    let asleep = Self.nanoseconds(CLOCK_BOOTTIME) - Self.nanoseconds(CLOCK_MONOTONIC)
-    if let suspended, asleep > suspended + 50_000_000 { lost.forgive(until: now) }
-    suspended = asleep
-  }
-
-  private static func nanoseconds(_ clock: clockid_t) -> Int64 {
-    var time = timespec()
-    clock_gettime(clock, &time)
-    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-  }
-
   private func isExcused(_ probe: any Probe, _ process: OwnProcess, now: UInt64) -> Bool {
     if let thread = probe.subject.thread, !process.isAlive(thread) { return true }
     guard let debugger = process.tracer else { return false }
@@ -138,7 +124,7 @@ final class HangWatch {
     let subject = entry.watch.probe.subject
     let probe = entry.watch.probe
     func report(_ hang: HangTracker.Hang, hasEnded: Bool) -> HangReport? {
-      let began = entry.began ?? Self.wallTime(of: hang.since)
+      let began = entry.began ?? UTCTime.string(monotonic: hang.since)
       entry.began = began
       return process.report(
         subject, entry.samples, seconds: Double(hang.duration) / 1e9, began: began,
@@ -165,12 +151,5 @@ final class HangWatch {
       }
       return report(hang, hasEnded: true)
     }
-  }
-
-  /// ISO 8601, UTC.
-  private static func wallTime(of moment: UInt64) -> String {
-    let then = nanoseconds(CLOCK_REALTIME) - nanoseconds(CLOCK_MONOTONIC) + Int64(moment)
-    return UTCTime.string(
-      seconds: then / 1_000_000_000, nanoseconds: then % 1_000_000_000)
   }
 }
