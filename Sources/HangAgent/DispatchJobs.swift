@@ -18,7 +18,8 @@ private func job(
   let invoke = hck_plain_invoke(block)
   if invoke != 0, let copy = hck_copied_block(block) {
     if let job = makeJob(
-      slot, invoke, UInt64(UInt(bitPattern: copy)), isMain: isMain(queue)) {
+      slot, invoke, UInt64(UInt(bitPattern: copy)), isMain: isMain(queue))
+    {
       job.pointee.is_block = 1
       return job
     }
@@ -76,7 +77,8 @@ private func job(
   guard let slot = currentSlot(), hck_is_inner(frame) == 0 else { return nil }
   let code = UInt64(UInt(bitPattern: unsafeBitCast(function, to: Int.self)))
   if let job = makeJob(
-    slot, code, UInt64(UInt(bitPattern: context)), isMain: isMain(queue)) {
+    slot, code, UInt64(UInt(bitPattern: context)), isMain: isMain(queue))
+  {
     job.pointee.is_block = 0
     return job
   }

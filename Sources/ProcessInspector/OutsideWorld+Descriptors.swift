@@ -88,8 +88,9 @@ extension OutsideWorld {
     case "anon_inode:[eventfd]": ports = [descriptor]
     default: return .outside("it polls \(describe(descriptor))")
     }
-    // With a static standard library the code is the program's: what it polls has to do.
-    guard caller(of: call) == .foundation || (hasStaticSwift && ports.count > 1) else {
+    // The agent's frame may lie between. With a static standard library the code is the program's:
+    // what it polls has to do.
+    guard caller(of: call, within: 48) == .foundation || (hasStaticSwift && ports.count > 1) else {
       return .outside("it polls \(describe(descriptor))")
     }
     for port in ports {

@@ -161,8 +161,17 @@ extension RunProcess {
     var goesOn = false
     if !hasEnded {
       let seen = wholeLook(now: now)
-      if main.mayStop(now: now) { stacks = capturedStacks(seen) }
+      if samples.fingerprint != nil || main.mayStop(now: now) { stacks = capturedStacks(seen) }
       goesOn = main.goesOn(watched, since: hang.since, now: now)
+      // What it waited for it has just been given: it is about to go on.
+      let waits = seen.snapshot.threads.contains {
+        $0.wait != nil && seen.thread($0.id).tid == watched.thread
+      }
+      if samples.activity.kind == .waiting, !waits, !samples.hasLeftWait {
+        samples.hasLeftWait = true
+        return nil
+      }
+      samples.hasLeftWait = false
       let isThere = seen.threads.contains { $0.isAlive && $0.tid == watched.thread }
       guard isThere, goesOn || samples.fingerprint == nil else { return nil }
       look = seen

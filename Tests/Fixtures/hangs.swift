@@ -33,7 +33,7 @@ import Foundation
 func compute(_ milliseconds: UInt32) {
   let end = Date().addingTimeInterval(Double(milliseconds) / 1000)
   var sum = 0.0
-  while Date() < end { sum += 1 } 
+  while Date() < end { sum += 1 }
   if sum < 0 { print(sum) }
 }
 

@@ -39,6 +39,8 @@ package final class HangSamples {
   /// As the last report had them.
   var thread: KernelThreadID?
   var activity = HangActivity(.unknown)
+  /// The last look found that it no longer waits for what the last report tells.
+  var hasLeftWait = false
   var threads: [Thread] = []
   var resources: [Resource] = []
 
@@ -92,19 +94,18 @@ package final class HangSamples {
 
   var hasAny: Bool { !samples.isEmpty }
 
-  /// Whether a call in that code has not returned in the last sample. Where too little is known to
-  /// unwind it, a word that leads there is enough.
+  /// Whether a call in that code has not returned in the last sample. Where its stack cannot be
+  /// unwound to the end, a word that leads there is enough.
   func passes(through code: Range<UInt64>, _ assembler: ReportAssembler) -> Bool {
-    if case .copied(let captured)? = samples.last, captured.registers.rbp == 0 {
-      return captured.stack.bytes.withUnsafeBytes { bytes in
-        stride(from: 0, to: bytes.count - 7, by: 8).contains {
-          code.contains(bytes.loadUnaligned(fromByteOffset: $0, as: UInt64.self))
-        }
+    guard case .copied(let captured)? = samples.last else { return false }
+    let unwound = assembler.unwinder?.unwind(captured.registers, stack: [captured.stack])
+    if let unwound, unwound.frames.contains(where: { code.contains($0.pc) }) { return true }
+    if let unwound, unwound.isComplete { return false }
+    return captured.stack.bytes.withUnsafeBytes { bytes in
+      stride(from: 0, to: bytes.count - 7, by: 8).contains {
+        code.contains(bytes.loadUnaligned(fromByteOffset: $0, as: UInt64.self))
       }
     }
-    unwind(assembler)
-    guard case .unwound(let frames)? = samples.last else { return false }
-    return frames.contains { code.contains($0.pc) }
   }
 
   /// All stacks so far, by name.

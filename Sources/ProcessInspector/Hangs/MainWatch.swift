@@ -181,7 +181,8 @@ final class MainWatch {
     for mapping in images.mappings
     where mapping.isExecutable && mapping.path.contains("/libFoundation.so") {
       guard let image = images.image(at: mapping.start), let bias = images.loadBias(of: image),
-        let found = ImageSymbols([Self.run], in: image, of: images), let run = found.symbols[Self.run]
+        let found = ImageSymbols([Self.run], in: image, of: images),
+        let run = found.symbols[Self.run]
       else { continue }
       let start = bias &+ run.value
       return start..<(start &+ max(run.size, 1))
