@@ -104,12 +104,15 @@ extension LookBuilder {
     holds[index].append(RecordedHold(key: key, isShared: false, since: 0, site: nil))
   }
 
-  /// Where only those who run on a concurrent queue see to what waits, reads wait for them as well.
+  /// Where only those who run on a concurrent queue see to what waits, reads wait for them as well,
+  /// also where no barrier is among what waits.
   private mutating func settleLeavers(of address: UInt64, _ seen: inout SeenQueues) {
     guard seen.queue(address)?.waitsForLeavers == true else { return }
     let key = ResourceKey(address: address, kind: HCK_QUEUE.rawValue)
+    let waiting = waits.indices.filter { waits[$0]?.key == key }
+    guard waiting.allSatisfy({ waits[$0]?.isShared == true }) else { return }
     needsOne.insert(key)
-    for index in waits.indices where waits[index]?.key == key { waits[index]?.isShared = false }
+    for index in waiting { waits[index]?.isShared = false }
   }
 
   private static let mostBlocks = 200

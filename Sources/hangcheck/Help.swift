@@ -51,7 +51,7 @@ enum Help {
       --baseline FILE                 an earlier JSON report or log: what stands in it does not
                                       count
       --inversion-threshold DURATION  an urgent thread that waits for a less urgent one (100ms)
-      --hang-threshold (not in this version)
+      --hang-threshold DURATION       the main run loop, or the main queue, stands still (250ms)
 
     What is done
       --on-deadlock auto|terminate|core|continue

@@ -9,7 +9,8 @@ import Testing
   static let names = [
     "BlockedPool", "ForgottenLeave", "HiddenOrder", "JoinUnderLock", "LazyGlobalCycle", "LockOrder",
     "LockedCallback", "LostSignal", "MainWaitsForMain", "OperationCircle", "PriorityInversion",
-    "ReadWriteUpgrade", "ReaderBehindBarrier", "SelfLock", "SyncOntoSelf", "UnlockedRead",
+    "ReadWriteUpgrade", "ReaderBehindBarrier", "SelfLock", "SlowMain", "SyncOntoSelf",
+    "UnlockedRead",
   ]
   static let updates = ProcessInfo.processInfo.environment["HANGCHECK_UPDATE"] == "1"
 
@@ -94,6 +95,13 @@ import Testing
     var text = text.replacing("… ms", with: "… s")
     // How many of the pool's threads did it is the machine's.
     text.replace(#/\d+ threads left/#, with: "… threads left")
+    // What is told while a hang lasts, and how often it was looked at.
+    if file.path.contains("SlowMain") {
+      text.replace(#/\(since [\d:.]+ UTC\)/#, with: "(since …)")
+      text.replace(#/it began at [\d:.]+ UTC/#, with: "it began at …")
+      text.replace(#/\d+ of \d+ samples/#, with: "… samples")
+      text.replace(#/hangcheck: HANG .* has made no progress for … s .*\n(?!\n)/#, with: "")
+    }
     // Not everybody may have a negative one.
     text.replace(#/nice -?\d+/#, with: "nice …")
     // A thread's name may be gone with it before it is asked for.
