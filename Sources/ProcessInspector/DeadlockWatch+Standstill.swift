@@ -9,9 +9,18 @@ extension DeadlockWatch {
     // What thousands of tasks wait for takes long to read, and one that was told stays as it is.
     let longest = max(Self.longestRest, 20 &* surveyCost)
     let hasNoSuspects = standstills.isEmpty && hiddenCandidates.isEmpty
-    let rest = hasNoSuspects ? min(50 &* surveyCost, longest) : 0
-    guard now &- surveyedAt >= max(Self.surveyInterval, rest) else { return [] }
+    let rest = hasNoSuspects ? min(50 &* thrift &* surveyCost, longest) : 0
+    let least = hasNoSuspects && thrift > 1 ? Self.thriftyInterval : Self.surveyInterval
+    guard now &- surveyedAt >= max(least, rest) else { return [] }
     surveyedAt = now
+    let run = timesOthersRan?()
+    // What nobody has changed since is as it was.
+    if let run, run == surveyedRun, hasNoSuspects, standstill == nil,
+      hiddenWaits.isEmpty || hiddenWaits == toldHidden
+    {
+      return []
+    }
+    surveyedRun = run
     let begun = hck_monotonic_ns()
     defer { surveyCost = hck_monotonic_ns() &- begun }
     let outside = runtime.outside()
@@ -51,7 +60,7 @@ extension DeadlockWatch {
   /// Tasks that wait for each other while the rest of the program lives on: a search through the
   /// process's memory, so now and then only.
   func circlesOfTasks(now: UInt64) -> [ConfirmedDeadlock] {
-    let rest = taskCandidates.isEmpty ? max(Self.taskInterval, 100 &* tasksCost) : 0
+    let rest = taskCandidates.isEmpty ? max(Self.taskInterval, 100 &* thrift &* tasksCost) : 0
     guard now &- tasksAt >= rest, runtime.concurrency != nil else { return [] }
     let isFirst = tasksAt == 0
     tasksAt = now

@@ -67,6 +67,11 @@ final class DeadlockWatch {
   /// The same where nothing in the whole process can move.
   static let secondLookAtStandstill: UInt64 = 900_000_000
   static let surveyInterval: UInt64 = 300_000_000
+  /// The same in a process of our own, where nothing looks wrong.
+  static let thriftyInterval: UInt64 = 800_000_000
+  /// How much more time passes between surveys for what they cost: 1, and more in a process of our
+  /// own.
+  var thrift: UInt64 = 1
   static let longestRest: UInt64 = 2_000_000_000
   /// The same in a program that has been seen to hand mutexes over.
   static let secondLookWhereHandedOver: UInt64 = 10_000_000_000
@@ -252,6 +257,10 @@ final class DeadlockWatch {
   var standstill: Standstill?
   var standstills: [Identity: Candidate] = [:]
   var surveyedAt: UInt64 = 0
+  /// How often other threads than the calling one have left a processor; nil where that takes long
+  /// to find out.
+  var timesOthersRan: (() -> Int)?
+  var surveyedRun: Int?
   var surveyCost: UInt64 = 0
   var hiddenAt: UInt64 = 0
   var hiddenLookAt: UInt64 = 0

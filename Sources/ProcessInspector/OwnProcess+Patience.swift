@@ -24,6 +24,7 @@ extension OwnProcess {
       opens()
       openInversions.append((opened, page(of: opened.look, history: [opened.resource])))
     }
+    guard !openInversions.isEmpty else { return nil }
     var report = emptyReport
     var open = openInversions
     open.removeAll { opened, page in

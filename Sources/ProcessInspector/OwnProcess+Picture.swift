@@ -6,7 +6,10 @@ internal import WaitForGraph
 extension OwnProcess {
   /// Threads that no report is about either, from here on.
   package func leaveOut(_ helpers: [UInt32]) {
-    watch.ignored = Set(helpers.map { KernelThreadID(Int32(bitPattern: $0)) } + [observer])
+    if helpers != leftOut {
+      leftOut = helpers
+      watch.ignored = Set(helpers.map { KernelThreadID(Int32(bitPattern: $0)) } + [observer])
+    }
     watch.ignoredSignals = hck_quit_is_taken() != 0 ? [SIGQUIT] : []
   }
 

@@ -23,6 +23,8 @@ package final class OwnProcess {
   let capture = SignalCapture()
   let reader: ProcReader
   let observer: KernelThreadID
+  /// Threads of handlers.
+  var leftOut: [UInt32] = []
   /// From when on a wait is told that no deadlock explains.
   package var waitThreshold = Duration.seconds(10)
   /// From when on a priority inversion is told.
@@ -44,6 +46,15 @@ package final class OwnProcess {
     pools = PoolWatch(watch)
     observer = KernelThreadID(Int32(bitPattern: hck_gettid()))
     watch.ignored = [observer]
+    watch.thrift = 10
+    watch.timesOthersRan = { Self.switches(0) - Self.switches(1) }
+  }
+
+  /// Context switches of the process (RUSAGE_SELF, 0) or of the calling thread (RUSAGE_THREAD, 1).
+  private static func switches(_ who: __rusage_who_t) -> Int {
+    var usage = rusage()
+    getrusage(who, &usage)
+    return usage.ru_nvcsw + usage.ru_nivcsw
   }
 
   private static func emptyArena() -> UnsafeMutablePointer<hck_arena>? {
