@@ -41,6 +41,8 @@ final class RunProcess {
     inversions = InversionWatch(watch)
     pools = PoolWatch(watch)
     pidfd = hck_pidfd_open(pid.rawValue)
+    watch.stopper = capture
+    watch.pidfd = pidfd
   }
 
   deinit { if pidfd >= 0 { close(pidfd) } }
@@ -72,7 +74,8 @@ final class RunProcess {
     // With thousands of threads a look costs milliseconds: a twentieth of a processor is enough, as
     // long as a deadlock is told within some tenths of a second.
     guard now >= restsUntil else { return [] }
-    let confirmed = watch.tick(now: now)
+    var confirmed = watch.tick(now: now)
+    if confirmed.isEmpty { confirmed = watch.forsaken(now: now) }
     let end = hck_monotonic_ns()
     restsUntil = end &+ min((end &- now) &* 20, 150_000_000)
     return confirmed
