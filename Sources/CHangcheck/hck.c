@@ -62,6 +62,8 @@ hck_job *hck_job_take(void) {
 }
 
 void hck_job_give(hck_job *job) {
+  // A search for who refers to something is not to find what has been run.
+  job->context = 0;
   uint64_t head = __atomic_load_n(&jobs_free, __ATOMIC_RELAXED), now;
   do {
     __atomic_store_n(&job->next, (uint32_t)head, __ATOMIC_RELAXED);

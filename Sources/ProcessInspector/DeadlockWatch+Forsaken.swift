@@ -55,7 +55,8 @@ extension DeadlockWatch {
     let began = hck_monotonic_ns()
     defer { forsaking.cost = hck_monotonic_ns() &- began }
     for identity in due {
-      let rest = min(2 &* (forsaking.suspects[identity]?.rest ?? Self.firstRest / 2), Self.longestPause)
+      let rest = min(
+        2 &* (forsaking.suspects[identity]?.rest ?? Self.firstRest / 2), Self.longestPause)
       forsaking.suspects[identity] = Forsaking.Suspect(next: now &+ rest, rest: rest)
     }
     let look = wholeLook(now: now)
@@ -168,17 +169,18 @@ extension DeadlockWatch {
         deadline: hck_monotonic_ns() &+ limit
       ).map { ($0, still) }
     }
-    let found =
-      isStopped
-      ? stopper?.whileAllStand({ self.files.threads() }) { survey($0, limit: Self.stopLimit) }
-      : survey(nil, limit: Self.lookLimit)
+    guard isStopped else { return survey(nil, limit: Self.lookLimit).flatMap { $0.0.stuck($0.1) } }
+    let list = { [files] in files.threads() }
+    let found = stopper?.whileAllStand(list) { survey($0, limit: Self.stopLimit) }
     return found.flatMap { $0.0.stuck($0.1) }
   }
 
   /// Whoever was given what he waits for before the memory was copied would have run by now.
   private func settle(_ proof: Forsaking.Proof, now: UInt64) -> [ConfirmedDeadlock] {
     let rest: UInt64 = proof.seen == nil ? 300_000_000 : Self.secondLookAtStandstill
-    guard now &- (proof.seen?.at ?? proof.provedAt) >= rest, now >= proof.provedAt else { return [] }
+    guard now &- (proof.seen?.at ?? proof.provedAt) >= rest, now >= proof.provedAt else {
+      return []
+    }
     var builder = builder(now: now)
     builder.forsaken = proof.keys
     let look = builder.look(slots: nil, depth: .kernel)

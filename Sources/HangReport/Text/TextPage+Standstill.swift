@@ -62,8 +62,8 @@ extension TextPage {
     var seen: Set<ResourceID> = []
     let all = cycle.words.edges.map(\.waitsFor).filter { seen.insert($0).inserted }
     let those = all.count == 1 ? names.resource(all[0]) : "any of these"
-    line("  The rest of the program goes on, but no variable, object or other thread has a reference")
-    line("  to \(those): whoever was to end the wait has let go of it, or has gone.")
+    line("  The rest of the program goes on, but no variable, object or other thread has a")
+    line("  reference to \(those): whoever was to end the wait has let go of it, or has gone.")
     line("  Signal, leave or resume on every path before the last reference goes, also in deinit;")
     line("  a thread that serves an object has to be told to stop when the object goes.")
   }

@@ -76,12 +76,16 @@ struct HolderSearch {
         case .outside: for target in targets { graph.nodes[target].isReached = true }
         case .thread(let thread):
           guard let holder = graph.threads[thread] else { return nil }
-          for target in targets where target != holder { graph.nodes[target].holders.insert(holder) }
+          for target in targets where target != holder {
+            graph.nodes[target].holders.insert(holder)
+          }
         case .object(let range):
           let known = graph.nodes.count
           let holder = graph.add(range)
           if holder == known { next.append(holder) }
-          for target in targets where target != holder { graph.nodes[target].holders.insert(holder) }
+          for target in targets where target != holder {
+            graph.nodes[target].holders.insert(holder)
+          }
         }
       }
       guard graph.nodes.count <= mostObjects else { return nil }
@@ -141,7 +145,8 @@ struct HolderSearch {
           changes = true
         }
         for index in nodes.indices
-        where !nodes[index].isReached && nodes[index].holders.contains(where: { nodes[$0].isReached })
+        where !nodes[index].isReached
+          && nodes[index].holders.contains(where: { nodes[$0].isReached })
         {
           nodes[index].isReached = true
           changes = true

@@ -32,6 +32,16 @@ struct MallocHeap {
     isFree[isFree.count - 1] = true
   }
 
+  /// Whether a chunk begins there.
+  func isChunk(_ address: UInt64) -> Bool {
+    var (low, high) = (0, starts.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if starts[middle] < address { low = middle + 1 } else { high = middle }
+    }
+    return low < starts.count && starts[low] == address
+  }
+
   func contains(_ address: UInt64) -> Bool {
     starts.first.map { address >= $0 && address < end } ?? false
   }

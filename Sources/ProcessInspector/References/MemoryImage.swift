@@ -18,6 +18,8 @@ final class MemoryImage {
     /// Ours: the record of what the program does.
     var isRecord: Bool
     var isDevice: Bool
+    /// A variable of the C library.
+    var isLibc: Bool
   }
   private struct Run {
     var range: Range<UInt64>
@@ -34,7 +36,9 @@ final class MemoryImage {
   /// nil where more than `limit` bytes are there, something could not be read, or `deadline`
   /// (monotonic nanoseconds) came first.
   init?(_ proc: ProcReader, memory: ProcessMemory, limit: Int, deadline: UInt64) {
-    guard let mappings = Self.mappings(proc), let buffer = PagedMemory.map(limit) else { return nil }
+    guard let mappings = Self.mappings(proc), let buffer = PagedMemory.map(limit) else {
+      return nil
+    }
     self.mappings = mappings
     self.buffer = buffer
     let pagemap = open(proc.folder + "pagemap", O_RDONLY | O_CLOEXEC)
@@ -149,7 +153,8 @@ final class MemoryImage {
         else { return nil }
         let flags = fields[1]
         let at = flags.startIndex
-        let path = fields.count == 6 ? String(decoding: fields[5].drop { $0 == 32 }, as: UTF8.self) : ""
+        let path =
+          fields.count == 6 ? String(decoding: fields[5].drop { $0 == 32 }, as: UTF8.self) : ""
         if path == "[vvar]" || path == "[vdso]" || path == "[vsyscall]" || path == "[vvar_vclock]" {
           continue
         }
@@ -157,11 +162,13 @@ final class MemoryImage {
         let isReadable = flags[at] == UInt8(ascii: "r")
         result.append(
           Mapping(
-            range: start..<end, isReadable: isReadable, isShared: isShared, isHeap: path == "[heap]",
+            range: start..<end, isReadable: isReadable, isShared: isShared,
+            isHeap: path == "[heap]",
             isStack: path == "[stack]", isAnonymous: path.isEmpty || path.hasPrefix("[anon:"),
             isGuarded: gapEnd == start, isRecord: isShared && path.hasPrefix("/memfd:hangcheck"),
             isDevice: isShared && path.hasPrefix("/dev/") && !path.hasPrefix("/dev/shm/")
-              && !path.hasPrefix("/dev/zero")))
+              && !path.hasPrefix("/dev/zero"),
+            isLibc: path.split(separator: "/").last?.hasPrefix("libc.so.") ?? false))
         if !isReadable && flags[at + 1] == UInt8(ascii: "-") { gapEnd = end }
       }
       return result.isEmpty ? nil : result

@@ -8,7 +8,14 @@ final class ReferenceSurvey {
     var tid: KernelThreadID
     /// nil while it runs and was not stopped.
     var stackPointer: UInt64?
+    /// Those of vectors behind the general ones.
     var registers: [UInt64]
+
+    static let general = 18
+    var programCounter: UInt64? { registers.count > 16 ? registers[16] : nil }
+    /// Of the kernel, as the number in the place of rax says.
+    var isInCall: Bool { registers.count > 15 && Int64(bitPattern: registers[15]) >= 0 }
+
     /// Where the C library keeps what it knows of the thread; 0 where that is not known.
     var pthread: UInt64
   }
@@ -45,7 +52,14 @@ final class ReferenceSurvey {
       let image = MemoryImage(
         outside.proc, memory: memory, limit: Self.mostBytes, deadline: deadline)
     else { return nil }
-    self.threads = threads
+    self.threads = threads.map { thread in
+      var thread = thread
+      // A function that calls the C library's keeps nothing in the registers of vectors meanwhile.
+      if thread.isInCall, let pc = thread.programCounter, image.mapping(of: pc)?.isLibc == true {
+        thread.registers.removeLast(thread.registers.count - Thread.general)
+      }
+      return thread
+    }
     self.image = image
     kernelWords = words
   }
@@ -77,6 +91,8 @@ final class ReferenceSurvey {
 
   private func references(to ranges: [Range<UInt64>]) -> [HolderSearch.Reference]? {
     guard var found = image.references(to: ranges, most: Self.mostReferences) else { return nil }
+    // malloc's lists lead to where chunks begin, which is where the object before them ends.
+    found.removeAll { isOfMalloc($0.address) && isChunk($0.value) }
     let matcher = PointerMatcher(ranges)
     func add(_ words: [UInt64], at address: UInt64) {
       for word in words {
@@ -90,6 +106,20 @@ final class ReferenceSurvey {
       add(threads[index].registers, at: own?.frames.lowerBound ?? 0)
     }
     return found
+  }
+
+  private func isChunk(_ address: UInt64) -> Bool {
+    heaps.contains { $0.isChunk(address) }
+  }
+
+  /// Its state lies among its variables, or in front of an arena's chunks.
+  private func isOfMalloc(_ address: UInt64) -> Bool {
+    guard let mapping = image.mapping(of: address) else { return false }
+    return mapping.isLibc
+      || heaps.contains { heap in
+        heap.starts.first.map { $0 > address && $0 - address < 4096 && mapping.range.contains($0) }
+          ?? false
+      }
   }
 
   private func place(_ address: UInt64) -> HolderSearch.Place {
