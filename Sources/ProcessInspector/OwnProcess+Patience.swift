@@ -60,6 +60,28 @@ extension OwnProcess {
     return report
   }
 
+  /// The report of threads of the cooperative pool that block while others are left.
+  package func blockingReport(now: UInt64) -> HangReport? {
+    hck_sanitizer_ignore_begin()
+    defer { hck_sanitizer_ignore_end() }
+    for pool in pools.blocking(now: now, threshold: waitThreshold) {
+      let told = pool.fresh.allSatisfy { pool.look.thread($0).record.map(wasTold) ?? false }
+      if told { continue }
+      let page = page(of: pool.look, history: [])
+      var report = emptyReport
+      let maker = PoolFinding(
+        threads: page.threads, resources: page.resources, process: report.process)
+      let finding = maker.finding(for: pool.facts)
+      guard toldBlocking.insert("\(finding.fingerprint) \(finding.severity)").inserted else {
+        continue
+      }
+      for id in pool.fresh { noteTold(pool.look.thread(id)) }
+      fill(&report, page, [finding])
+      return report
+    }
+    return nil
+  }
+
   private func isDeadlocked(_ pool: PoolWatch.Exhausted) -> Bool {
     pool.workers.contains { id in
       pool.look.thread(id).record.map(wasTold) ?? false

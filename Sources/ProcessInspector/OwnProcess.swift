@@ -16,6 +16,8 @@ package final class OwnProcess {
   /// Those that have lasted for the threshold, as they stood then.
   var openInversions: [(opened: InversionWatch.Opened, page: OwnPage)] = []
   var toldInversions: Set<String> = []
+  /// Of blocking calls in tasks: by fingerprint and severity.
+  var toldBlocking: Set<String> = []
   /// The addresses of what was in each deadlock that was told.
   private var deadlocked: [Set<UInt64>] = []
   let files: ProcessFiles
@@ -207,6 +209,12 @@ package final class OwnProcess {
         toldWaits.insert(ToldWait(tid: record.tid, key: key))
       }
     }
+  }
+
+  /// That it lasts is no news any more.
+  func noteTold(_ thread: SeenThread) {
+    guard let record = thread.record, let key = record.wait?.key else { return }
+    toldWaits.insert(ToldWait(tid: record.tid, key: key))
   }
 
   func wasTold(_ record: RecordedThread) -> Bool {

@@ -126,6 +126,7 @@ final class WatchLoop: Sendable {
       var orders: HangReport?
       var inversions: HangReport?
       var pools: HangReport?
+      var blocking: HangReport?
       var picture: HangReport?
       var hanging: [HangReport] = []
       let isLast = ending.load(ordering: .acquiring) == 1
@@ -137,6 +138,7 @@ final class WatchLoop: Sendable {
         process?.inversionThreshold = configuration.inversionThreshold
         process?.leaveOut(lanes.threads)
         let now = OwnProcess.now
+        blocking = process?.blockingReport(now: now)
         report = process?.tick(now: now)
         if process?.seesYoungWaits(now: now) == true { pause = Self.awake }
         inversions = process?.inversionReport(now: now, isLast: isLast) {
@@ -159,6 +161,7 @@ final class WatchLoop: Sendable {
       if let inversions { tell(inversions) }
       owes.store(process?.hasOpenInversions ?? false, ordering: .releasing)
       if let pools { tell(pools) }
+      if let blocking { tell(blocking) }
       if let orders { tell(orders) }
       if let picture { lanes.show(picture, color: configuration.color) }
       hanging.forEach(tell)
