@@ -82,6 +82,21 @@ extension OwnProcess {
     return nil
   }
 
+  /// The report of timers and blocks of run loops that nobody runs. `hang`: a hang's threshold.
+  package func strandedReport(now: UInt64, hang: Duration) -> HangReport? {
+    hck_sanitizer_ignore_begin()
+    defer { hck_sanitizer_ignore_end() }
+    let all = runLoops.tick(now: now, hang: hang, wait: waitThreshold)
+    guard let first = all.first else { return nil }
+    let page = page(of: first.look, history: [])
+    var report = emptyReport
+    let maker = StrandedFinding(
+      threads: page.threads, resources: page.resources, process: report.process)
+    let assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true)
+    fill(&report, page, all.map { maker.finding(for: assembler.facts($0)) })
+    return report
+  }
+
   private func isDeadlocked(_ pool: PoolWatch.Exhausted) -> Bool {
     pool.workers.contains { id in
       pool.look.thread(id).record.map(wasTold) ?? false

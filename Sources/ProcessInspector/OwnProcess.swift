@@ -13,6 +13,7 @@ package final class OwnProcess {
   private let orders: OrderWatch
   let inversions: InversionWatch
   let pools: PoolWatch
+  let runLoops: RunLoopWatch
   /// Those that have lasted for the threshold, as they stood then.
   var openInversions: [(opened: InversionWatch.Opened, page: OwnPage)] = []
   var toldInversions: Set<String> = []
@@ -44,6 +45,7 @@ package final class OwnProcess {
     orders = OrderWatch(arena: arena)
     inversions = InversionWatch(watch)
     pools = PoolWatch(watch)
+    runLoops = RunLoopWatch(watch)
     observer = KernelThreadID(Int32(bitPattern: hck_gettid()))
     watch.ignored = [observer]
   }

@@ -127,6 +127,7 @@ final class WatchLoop: Sendable {
       var inversions: HangReport?
       var pools: HangReport?
       var blocking: HangReport?
+      var stranded: HangReport?
       var picture: HangReport?
       var hanging: [HangReport] = []
       let isLast = ending.load(ordering: .acquiring) == 1
@@ -145,6 +146,7 @@ final class WatchLoop: Sendable {
           owes.store(true, ordering: .releasing)
         }
         pools = process?.poolReport(now: now)
+        stranded = process?.strandedReport(now: now, hang: configuration.hangThreshold)
         orders = process?.orderReport(now: now, isLast: isLast)
         if QuitSignal.hasCome() { picture = process?.picture(now: now) }
         hangs.unseen(attention.lapse())
@@ -162,6 +164,7 @@ final class WatchLoop: Sendable {
       owes.store(process?.hasOpenInversions ?? false, ordering: .releasing)
       if let pools { tell(pools) }
       if let blocking { tell(blocking) }
+      if let stranded { tell(stranded) }
       if let orders { tell(orders) }
       if let picture { lanes.show(picture, color: configuration.color) }
       hanging.forEach(tell)

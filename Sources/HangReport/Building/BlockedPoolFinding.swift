@@ -40,7 +40,7 @@ extension PoolFinding {
       kind: .poolExhaustion, severity: facts.isNearlyExhausted ? .warning : .note,
       certainty: .certain,
       message: "\(many) of \(counted(facts.width, "thread")) of the cooperative pool "
-        + "\(many == 1 ? "has" : "have") been blocked in a task\(many == 1 ? "" : "s") \(lasted)"
+        + "\(many == 1 ? "has" : "have") been blocked in \(many == 1 ? "a task" : "tasks") \(lasted)"
         + "\(first); it never gets more threads",
       threads: facts.fresh, resources: [], evidence: evidence,
       fingerprint: Fingerprint.sites(

@@ -64,6 +64,7 @@ package struct ImageSymbols {
       guard section != 0, start < names.count,
         names[start] == UInt8(ascii: "_") || names[start] == UInt8(ascii: "d")
           || names[start] == UInt8(ascii: "s") || names[start] == UInt8(ascii: "$")
+          || names[start] == UInt8(ascii: "C")
       else { continue }
       // The longest name asked for has fewer bytes; of a versioned one "@" ends the name.
       var length = 0
