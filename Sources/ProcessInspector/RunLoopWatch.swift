@@ -24,28 +24,42 @@ final class RunLoopWatch {
   private var memory: RunLoopMemory?
   private var lookedFor: UInt64 = 0
   private var lookedAt: UInt64 = 0
+  private var searchedAt: UInt64 = 0
   private var cost: UInt64 = 0
+  /// Of the last search; they are read again at every tick.
+  private var loops: [UInt64] = []
+  private var timers: [UInt64] = []
   private var told: Set<UInt64> = []
   /// Where two looks in turn must agree: by timer or block.
   private var suspects: [UInt64: UInt64] = [:]
 
   private static let interval: UInt64 = 1_000_000_000
+  private static let longestRest: UInt64 = 30_000_000_000
   private static let searchLimit: UInt64 = 150_000_000
 
   init(_ watch: DeadlockWatch) { self.watch = watch }
 
   /// `hang`: due for ten times as long is told, of a thread that rests; `wait`: of others.
   func tick(now: UInt64, hang: Duration, wait: Duration) -> [Stranded] {
-    guard now &- lookedAt >= max(Self.interval, 100 &* cost) else { return [] }
+    // What a program sets up at its start is found by the first search.
+    if lookedAt == 0 { lookedAt = now }
+    guard now &- lookedAt >= Self.interval else { return [] }
     lookedAt = now
     if memory == nil, lookedFor == 0 || now &- lookedFor > 5_000_000_000 {
       lookedFor = now
       memory = RunLoopMemory(files: watch.files, memory: watch.memory)
     }
     guard let memory, let dispatch = watch.runtime.dispatch else { return [] }
-    let began = hck_monotonic_ns()
-    defer { cost = hck_monotonic_ns() &- began }
-    guard let (loops, timers) = memory.search(limit: Self.searchLimit) else { return [] }
+    if now &- searchedAt >= max(Self.interval, min(100 &* cost, Self.longestRest)) {
+      searchedAt = now
+      let began = hck_monotonic_ns()
+      defer { cost = hck_monotonic_ns() &- began }
+      guard let found = memory.search(limit: Self.searchLimit) else { return [] }
+      loops = found.loops.map(\.address)
+      timers = found.timers.map(\.address)
+    }
+    let loops = loops.compactMap(memory.loop)
+    let timers = timers.compactMap(memory.timer)
     let least = hang.nanoseconds &* 10
     let late = timers.filter {
       $0.due <= now && now - $0.due >= least && !told.contains($0.address)

@@ -209,6 +209,7 @@ import Testing
     #expect(matcher.match(0x5040) == nil)
     #expect(matcher.match(0x4fff) == nil)
     #expect(matcher.match(0xf000_0000_0000_7004) == 0x7004)
+    #expect(matcher.match(0xfffe_0000_0000_7004) == 0x7004)
     #expect(matcher.match(~0x7008) == 0x7008)
     #expect(matcher.match(~0x7010) == nil)
     #expect(!matcher.mayMatch(0) && !matcher.mayMatch(.max))

@@ -192,7 +192,7 @@ final class MemoryImage {
 
 /// Tells words that may point into one of some ranges.
 ///
-/// A pointer may point into the middle of an object, bear marks in its top byte, as Swift's do, or
+/// A pointer may point into the middle of an object, bear marks in its top two bytes, or
 /// have all its bits turned round, as libdispatch's to the owner of a timer.
 struct PointerMatcher {
   private let ranges: [Range<UInt64>]
@@ -200,7 +200,7 @@ struct PointerMatcher {
   private let span: UInt64
   /// The largest end of the ranges up to each.
   private var reach: [UInt64] = []
-  private static let bits: UInt64 = (1 << 56) - 1
+  private static let bits: UInt64 = (1 << 48) - 1
 
   /// Sorted by where they begin; they may overlap.
   init(_ ranges: [Range<UInt64>]) {
