@@ -8,6 +8,7 @@
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -61,6 +62,8 @@ hck_job *hck_job_take(void) {
 }
 
 void hck_job_give(hck_job *job) {
+  // A search for who refers to something is not to find what has been run.
+  job->context = 0;
   uint64_t head = __atomic_load_n(&jobs_free, __ATOMIC_RELAXED), now;
   do {
     __atomic_store_n(&job->next, (uint32_t)head, __ATOMIC_RELAXED);
@@ -387,6 +390,19 @@ int hck_ptrace_registers(int tid, uint64_t *r) {
                             u.r8,  u.rax, u.rcx, u.rdx, u.rsi, u.rdi, u.orig_rax, u.rip, u.rsp};
   memcpy(r, all, sizeof all);
   return 0;
+}
+int64_t hck_ptrace_vectors(int tid, void *to, size_t size) {
+  struct iovec io = {to, size};
+  if (ptrace(PTRACE_GETREGSET, tid, (void *)0x202 /* NT_X86_XSTATE */, &io) != 0) { return -errno; }
+  return (int64_t)io.iov_len;
+}
+int64_t hck_pending_bytes(int pidfd, int fd) {
+  long own = syscall(438 /* pidfd_getfd */, pidfd, fd, 0);
+  if (own < 0) { return -errno; }
+  int count = 0;
+  int64_t result = ioctl((int)own, FIONREAD, &count) == 0 ? count : -errno;
+  close((int)own);
+  return result;
 }
 int64_t hck_read_memory(int pid, uint64_t address, void *to, size_t size) {
   struct iovec local = {to, size}, remote = {(void *)address, size};

@@ -13,6 +13,9 @@ extension DeadlockWatch {
     toldLong.formIntersection(long)
     var result: Set<UInt32> = []
     for identity in long where !toldLong.contains(identity) && isHeld(identity) {
+      // That a task blocks is told first, with more words.
+      let since = firstSeen[identity] ?? now
+      if now &- since < least &+ 2_500_000_000, isOnCooperativePool(identity.slot) { continue }
       toldLong.insert(identity)
       result.insert(identity.slot)
     }
@@ -32,6 +35,14 @@ extension DeadlockWatch {
       }
       return holdsUpQueue(identity.slot)
     default: return false
+    }
+  }
+
+  private func isOnCooperativePool(_ slot: UInt32) -> Bool {
+    guard let dispatch = runtime.dispatch, let thread = arena.thread(slot), thread.pthread != 0
+    else { return false }
+    return dispatch.queuesOfThread(pthread: thread.pthread).contains {
+      dispatch.queue($0)?.isCooperativePool ?? false
     }
   }
 

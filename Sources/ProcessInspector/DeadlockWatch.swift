@@ -278,6 +278,12 @@ final class DeadlockWatch {
   var toldGroups: Set<UInt64> = []
   var neverLeft: [RecordedAlarm] = []
 
+  // The search for what nobody refers to any more: DeadlockWatch+Forsaken.swift.
+  var forsaking = Forsaking()
+  /// Stands all threads still; nil in a process of our own, which cannot do that.
+  var stopper: StackCapture?
+  var pidfd: Int32 = -1
+
   // And the search for long waits: DeadlockWatch+LongWaits.swift.
   var toldLong: Set<WaitIdentity> = []
   var soughtLong: UInt64 = 0
@@ -309,7 +315,9 @@ final class DeadlockWatch {
   private func patience(_ deadlock: Deadlock, _ look: Look) -> UInt64 {
     let stuck = Set(deadlock.edges.map(\.thread) + deadlock.victims)
     let isLonely = deadlock.edges.count == 1
-    if deadlock.needsStandstill { return Self.secondLookAtStandstill }
+    if deadlock.needsStandstill || deadlock.cause == .forsaken {
+      return Self.secondLookAtStandstill
+    }
     guard isLonely, look.threads.contains(where: { $0.isAlive && !stuck.contains($0.id) }) else {
       return Self.secondLook
     }
@@ -324,6 +332,11 @@ final class DeadlockWatch {
             actor: Identity.Actor(look.thread(edge.thread)), key: look.resource(edge.resource),
             owner: edge.owner.map { Identity.Actor(look.thread($0)) })
         }))
+  }
+
+  /// Whether it is told for the first time.
+  func markForsaken(_ deadlock: Deadlock, _ look: Look) -> Bool {
+    reported.insert(identity(deadlock, look)).inserted
   }
 
   /// A deadlock that an alarm has told is not told again.

@@ -31,6 +31,8 @@ struct LookBuilder {
   /// See `Snapshot.Resource.needsOne`, beside what does so by its kind.
   var needsOne: Set<ResourceKey> = []
   var wakers: [ResourceKey: [ThreadID]] = [:]
+  /// See `Snapshot.Resource.isForsaken`.
+  var forsaken: Set<ResourceKey> = []
   var names: [ResourceKey: String] = [:]
   var values: [ResourceKey: Int] = [:]
   var hasOpenings = true
@@ -203,7 +205,7 @@ struct LookBuilder {
         id: ResourceID(index + 1), kind: ResourceKind(recorded: key.kind),
         isReentrant: isReentrant(key), thread: joined[key], isOpen: isOpen[key],
         needsOne: Self.needsOne.contains(key.kind) || needsOne.contains(key),
-        wakers: wakers[key] ?? [])
+        wakers: wakers[key] ?? [], isForsaken: forsaken.contains(key))
     }
     return Snapshot(threads: seen, resources: described, hasOpenings: hasOpenings)
   }

@@ -61,6 +61,43 @@ extension OwnProcess {
     return report
   }
 
+  /// The report of threads of the cooperative pool that block while others are left.
+  package func blockingReport(now: UInt64) -> HangReport? {
+    hck_sanitizer_ignore_begin()
+    defer { hck_sanitizer_ignore_end() }
+    for pool in pools.blocking(now: now, threshold: waitThreshold) {
+      let told = pool.fresh.allSatisfy { pool.look.thread($0).record.map(wasTold) ?? false }
+      if told { continue }
+      let page = page(of: pool.look, history: [])
+      var report = emptyReport
+      let maker = PoolFinding(
+        threads: page.threads, resources: page.resources, process: report.process)
+      let finding = maker.finding(for: pool.facts)
+      guard toldBlocking.insert("\(finding.fingerprint) \(finding.severity)").inserted else {
+        continue
+      }
+      for id in pool.fresh { noteTold(pool.look.thread(id)) }
+      fill(&report, page, [finding])
+      return report
+    }
+    return nil
+  }
+
+  /// The report of timers and blocks of run loops that nobody runs. `hang`: a hang's threshold.
+  package func strandedReport(now: UInt64, hang: Duration) -> HangReport? {
+    hck_sanitizer_ignore_begin()
+    defer { hck_sanitizer_ignore_end() }
+    let all = runLoops.tick(now: now, hang: hang, wait: waitThreshold)
+    guard let first = all.first else { return nil }
+    let page = page(of: first.look, history: [])
+    var report = emptyReport
+    let maker = StrandedFinding(
+      threads: page.threads, resources: page.resources, process: report.process)
+    let assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true)
+    fill(&report, page, all.map { maker.finding(for: assembler.facts($0)) })
+    return report
+  }
+
   private func isDeadlocked(_ pool: PoolWatch.Exhausted) -> Bool {
     pool.workers.contains { id in
       pool.look.thread(id).record.map(wasTold) ?? false

@@ -13,9 +13,12 @@ package final class OwnProcess {
   private let orders: OrderWatch
   let inversions: InversionWatch
   let pools: PoolWatch
+  let runLoops: RunLoopWatch
   /// Those that have lasted for the threshold, as they stood then.
   var openInversions: [(opened: InversionWatch.Opened, page: OwnPage)] = []
   var toldInversions: Set<String> = []
+  /// Of blocking calls in tasks: by fingerprint and severity.
+  var toldBlocking: Set<String> = []
   /// The addresses of what was in each deadlock that was told.
   private var deadlocked: [Set<UInt64>] = []
   let files: ProcessFiles
@@ -44,6 +47,7 @@ package final class OwnProcess {
     orders = OrderWatch(arena: arena)
     inversions = InversionWatch(watch)
     pools = PoolWatch(watch)
+    runLoops = RunLoopWatch(watch)
     observer = KernelThreadID(Int32(bitPattern: hck_gettid()))
     watch.ignored = [observer]
     watch.thrift = 10
@@ -218,6 +222,12 @@ package final class OwnProcess {
         toldWaits.insert(ToldWait(tid: record.tid, key: key))
       }
     }
+  }
+
+  /// That it lasts is no news any more.
+  func noteTold(_ thread: SeenThread) {
+    guard let record = thread.record, let key = record.wait?.key else { return }
+    toldWaits.insert(ToldWait(tid: record.tid, key: key))
   }
 
   func wasTold(_ record: RecordedThread) -> Bool {

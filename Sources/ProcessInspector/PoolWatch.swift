@@ -28,7 +28,13 @@ final class PoolWatch {
     var queued: Int
   }
 
-  private let watch: DeadlockWatch
+  // Threads that block while others are left: PoolWatch+Blocking.swift.
+  var blockingAt: UInt64 = 0
+  var blockingCost: UInt64 = 0
+  var blockingSince: [BlockedThread: UInt64] = [:]
+  var toldBlocking: Set<BlockedThread> = []
+
+  let watch: DeadlockWatch
   private var blockedSince: [UInt64: UInt64] = [:]
   private var toldSmall: Set<UInt64> = []
   private var told: Set<UInt64> = []
@@ -121,7 +127,7 @@ final class PoolWatch {
   }
 
   /// The threads that work for each pool.
-  private func workers(_ look: Look, _ dispatch: DispatchMemory) -> [UInt64: [ThreadID]] {
+  func workers(_ look: Look, _ dispatch: DispatchMemory) -> [UInt64: [ThreadID]] {
     var workers: [UInt64: [ThreadID]] = [:]
     var pthreads: [KernelThreadID: UInt64]?
     for thread in look.threads where thread.isAlive && thread.kind == .thread && !thread.isIdle {

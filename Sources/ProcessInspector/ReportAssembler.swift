@@ -96,7 +96,7 @@ struct ReportAssembler {
 
   /// Where a function begins. The first instructions often have no line of their own, and a
   /// forwarder has none at all: then what it calls stands for it, where that bears its name.
-  private func beginning(of function: UInt64) -> [Frame] {
+  func beginning(of function: UInt64) -> [Frame] {
     beginning(of: function, forwards: 2)
   }
 

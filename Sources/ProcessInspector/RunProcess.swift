@@ -14,6 +14,7 @@ final class RunProcess: HangSource {
   let pools: PoolWatch
   let main: MainWatch
   let reader: ProcReader
+  let runLoops: RunLoopWatch
   /// Those that have lasted for the threshold, as they stood then.
   var openInversions: [(opened: InversionWatch.Opened, picture: Picture)] = []
   let files: ProcessFiles
@@ -44,7 +45,10 @@ final class RunProcess: HangSource {
     pools = PoolWatch(watch)
     reader = ProcReader(pid)
     main = MainWatch(watch, reader: reader)
+    runLoops = RunLoopWatch(watch)
     pidfd = hck_pidfd_open(pid.rawValue)
+    watch.stopper = capture
+    watch.pidfd = pidfd
   }
 
   deinit { if pidfd >= 0 { close(pidfd) } }
@@ -76,7 +80,8 @@ final class RunProcess: HangSource {
     // With thousands of threads a look costs milliseconds: a twentieth of a processor is enough, as
     // long as a deadlock is told within some tenths of a second.
     guard now >= restsUntil else { return [] }
-    let confirmed = watch.tick(now: now)
+    var confirmed = watch.tick(now: now)
+    if confirmed.isEmpty { confirmed = watch.forsaken(now: now) }
     let end = hck_monotonic_ns()
     restsUntil = end &+ min((end &- now) &* 20, 150_000_000)
     return confirmed

@@ -20,6 +20,28 @@ extension RunSession {
   }
 }
 
+extension RunSession {
+  /// Threads of the cooperative pool that block while others are left; each place in the code once.
+  func tellBlocking(of process: RunProcess, now: UInt64) -> RunEvent? {
+    var isNew = false
+    for pool in process.pools.blocking(now: now, threshold: setup.waitThreshold) {
+      let told = Set(report.findings.flatMap(\.threads))
+      let tids = Set(report.threads.filter { told.contains($0.id) }.map(\.tid))
+      if pool.fresh.allSatisfy({ tids.contains(pool.look.thread($0).tid.rawValue) }) { continue }
+      let picture = process.picture(of: pool.look)
+      let maker = PoolFinding(
+        threads: picture.threads, resources: picture.resources, process: report.process)
+      let finding = maker.finding(for: pool.facts)
+      guard toldBlocking.insert("\(finding.fingerprint) \(finding.severity)").inserted else {
+        continue
+      }
+      add([finding], picture, of: process)
+      isNew = true
+    }
+    return isNew ? .report(report, mainThreadIsStuck: false) : nil
+  }
+}
+
 extension PoolWatch.Exhausted {
   var facts: PoolFacts {
     PoolFacts(

@@ -75,9 +75,11 @@ package final class RunSession: RunWatch {
       process.settleAlarms()
       let confirmed = process.tick(now: now)
       if !confirmed.isEmpty { events.append(tell(confirmed, process)) }
+      if let event = tellBlocking(of: process, now: now) { events.append(event) }
       if let event = tellLongWaits(of: process, now: now) { events.append(event) }
       if isEndOfProgram(process) { events.append(.report(report, mainThreadIsStuck: true)) }
       if let event = tellInversions(of: process, now: now) { events.append(event) }
+      if let event = tellStranded(of: process, now: now) { events.append(event) }
       if let event = tellPools(of: process, now: now) { events.append(event) }
       if let event = tellHangs(of: process, now: now) { events.append(event) }
       if let event = tellAlarms(of: process, now: now) { events.append(event) }
@@ -108,6 +110,8 @@ package final class RunSession: RunWatch {
     return true
   }
   private var endWasTold = false
+  /// Of blocking calls in tasks: by fingerprint and severity.
+  var toldBlocking: Set<String> = []
 
   /// What became certain in one look is one picture and one event: stopping all threads, and
   /// writing the report, once for each of a thousand deadlocks would take minutes.

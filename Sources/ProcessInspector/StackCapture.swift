@@ -77,6 +77,62 @@ final class StackCapture {
     }
   }
 
+  /// Calls `body` with the registers of all threads while every one of them stands still; nil where one
+  /// of them could not be stopped in 50 ms. `threads` lists them, again and again until none is new.
+  func whileAllStand<Result>(
+    _ threads: () -> [KernelThreadID], _ body: ([KernelThreadID: [UInt64]]) -> Result?
+  ) -> Result? {
+    var registers: [KernelThreadID: [UInt64]] = [:]
+    var stopped: [(KernelThreadID, Int32)] = []
+    defer {
+      for (tid, signal) in stopped where hck_ptrace_detach(tid.rawValue, signal) != 0 {
+        strays.append(tid)
+      }
+    }
+    let deadline = hck_monotonic_ns() &+ 50_000_000
+    var gone: Set<KernelThreadID> = []
+    while true {
+      let fresh = threads().filter { registers[$0] == nil && !gone.contains($0) }
+      if fresh.isEmpty { break }
+      var asked: [KernelThreadID] = []
+      var isRefused = false
+      for tid in fresh {
+        let error = hck_ptrace_seize(tid.rawValue)
+        if error == 0 {
+          _ = hck_ptrace_interrupt(tid.rawValue)
+          asked.append(tid)
+        } else if error == ESRCH {
+          gone.insert(tid)
+        } else {
+          isRefused = true
+        }
+      }
+      for tid in asked {
+        switch waitForStop(tid, until: deadline) {
+        case .stopped(let signal):
+          stopped.append((tid, signal))
+          if let words = allRegisters(tid) { registers[tid] = words } else { isRefused = true }
+        case .late:
+          strays.append(tid)
+          isRefused = true
+        case .gone: gone.insert(tid)
+        }
+      }
+      if isRefused || hck_monotonic_ns() > deadline { return nil }
+    }
+    return body(registers)
+  }
+
+  /// The stack pointer is the eighteenth; those of vectors follow.
+  private func allRegisters(_ tid: KernelThreadID) -> [UInt64]? {
+    var words = [UInt64](repeating: 0, count: 18 + 1400)
+    guard hck_ptrace_registers(tid.rawValue, &words) == 0 else { return nil }
+    let got = words.withUnsafeMutableBytes { raw in
+      hck_ptrace_vectors(tid.rawValue, raw.baseAddress.map { $0 + 144 }, raw.count - 144)
+    }
+    return got > 0 ? words : nil
+  }
+
   private enum Stop {
     /// With the signal that is to be delivered, 0 for none.
     case stopped(signal: Int32)

@@ -24,10 +24,13 @@ public struct Deadlock: Hashable, Sendable {
     /// Whoever could end these waits is stuck or gone, and nothing from outside can act: the edges
     /// have no owners, or ones that rest with nothing to do.
     case nobodyCanWake
+    /// Nobody but those who are stuck refers to what they wait for any more: the rest of the program
+    /// lives on and can never end these waits. The edges have no owners.
+    case forsaken
   }
   public var cause: Cause
   /// The circle in order, beginning with the lowest thread; for `ownerGone` the one wait; for
-  /// `nobodyCanWake` every wait that nobody is known to end, by ascending thread.
+  /// `nobodyCanWake` and `forsaken` every wait that nobody is known to end, by ascending thread.
   public var edges: [Edge]
   /// Those that merely queue behind the edges, in order of id.
   public var victims: [ThreadID]

@@ -138,10 +138,14 @@ public struct Snapshot: Hashable, Sendable {
     /// Who would end a wait for an open resource, as far as is known: they explain, and prove
     /// nothing.
     public var wakers: [ThreadID]
+    /// Nobody but those who are stuck refers to it any more, so that nobody can ever give it.
+    public var isForsaken: Bool
     public init(
       id: ResourceID, kind: ResourceKind, isReentrant: Bool = false, thread: ThreadID? = nil,
-      isOpen: Bool? = nil, needsOne: Bool = false, wakers: [ThreadID] = []
+      isOpen: Bool? = nil, needsOne: Bool = false, wakers: [ThreadID] = [],
+      isForsaken: Bool = false
     ) {
+      self.isForsaken = isForsaken
       self.id = id
       self.kind = kind
       self.isReentrant = isReentrant

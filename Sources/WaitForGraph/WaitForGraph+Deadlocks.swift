@@ -18,6 +18,7 @@ extension WaitForGraph {
           needsStandstill: members.contains { isOpenWant($0) }))
     }
     found += ownersGone(&behind)
+    found += forsaken(&behind)
     if let deadlock = nobodyCanWake(arcs, &behind) {
       if found.isEmpty {
         found.append(deadlock)
@@ -78,7 +79,7 @@ extension WaitForGraph {
   /// The wants that lead to nobody, or to one that rests for ever: each of their waiters is an edge.
   private func nobodyCanWake(_ stuckArcs: [[Int]], _ behind: inout Behind) -> Deadlock? {
     let ends = wanted.indices.map { threads.count + $0 }.filter { node in
-      isStuck[node] && stuckArcs[node].isEmpty
+      isStuck[node] && stuckArcs[node].isEmpty && !wanted[node - threads.count].isForsaken
         && !arcs[node].contains { !threads[$0].isAlive }
     }
     guard !ends.isEmpty else { return nil }
@@ -96,6 +97,23 @@ extension WaitForGraph {
     return Deadlock(
       cause: .nobodyCanWake, edges: edges, victims: victims.filter { !guilty.contains($0) },
       needsStandstill: true)
+  }
+
+  /// The wants that nobody can give any more, together: one may hide behind the other.
+  private func forsaken(_ behind: inout Behind) -> [Deadlock] {
+    let ends = wanted.indices.filter { wanted[$0].isForsaken }.map { threads.count + $0 }
+    let edges = threads.indices.flatMap { node in
+      arcs[node].filter(ends.contains).map {
+        edge(from: node, wanted[$0 - threads.count], to: nil)
+      }
+    }
+    guard !edges.isEmpty else { return [] }
+    let guilty = Set(edges.map(\.thread))
+    let victims = behind.threads(behind: ends).map { threads[$0].id }
+    return [
+      Deadlock(
+        cause: .forsaken, edges: edges, victims: victims.filter { !guilty.contains($0) })
+    ]
   }
 
   /// Turns a cycle of nodes, threads and what they want by turns, into edges that begin with the

@@ -29,6 +29,7 @@ public struct WaitForGraph: Sendable {
     var except: ThreadID?
     var isOpen = false
     var needsOne = false
+    var isForsaken = false
     /// Nodes of those that would end the wait, as far as is known.
     var wakers: [Int] = []
   }
@@ -61,6 +62,7 @@ public struct WaitForGraph: Sendable {
         arcs.append(blockers(want, resource, lines))
         want.isOpen = resource?.isOpen ?? false
         want.needsOne = resource?.needsOne ?? false
+        want.isForsaken = resource?.isForsaken ?? false
         want.wakers = (resource?.wakers ?? []).compactMap { nodeOfThread[$0] }.sorted()
         wanted.append(want)
       }
@@ -118,6 +120,10 @@ public struct WaitForGraph: Sendable {
       }
       let want = wanted[node - threads.count]
       if want.needsOne { missing[node] = min(missing[node], 1) }
+      if want.isForsaken {
+        missing[node] += 1
+        continue
+      }
       if want.isOpen {
         missing[node] += 1
         openNodes.append(node)

@@ -126,6 +126,8 @@ final class WatchLoop: Sendable {
       var orders: HangReport?
       var inversions: HangReport?
       var pools: HangReport?
+      var blocking: HangReport?
+      var stranded: HangReport?
       var picture: HangReport?
       var hanging: [HangReport] = []
       let isLast = ending.load(ordering: .acquiring) == 1
@@ -137,12 +139,14 @@ final class WatchLoop: Sendable {
         process?.inversionThreshold = configuration.inversionThreshold
         process?.leaveOut(lanes.threads)
         let now = OwnProcess.now
+        blocking = process?.blockingReport(now: now)
         report = process?.tick(now: now)
         if process?.seesYoungWaits(now: now) == true { pause = Self.awake }
         inversions = process?.inversionReport(now: now, isLast: isLast) {
           owes.store(true, ordering: .releasing)
         }
         pools = process?.poolReport(now: now)
+        stranded = process?.strandedReport(now: now, hang: configuration.hangThreshold)
         orders = process?.orderReport(now: now, isLast: isLast)
         if QuitSignal.hasCome() { picture = process?.picture(now: now) }
         hangs.unseen(attention.lapse())
@@ -159,6 +163,8 @@ final class WatchLoop: Sendable {
       if let inversions { tell(inversions) }
       owes.store(process?.hasOpenInversions ?? false, ordering: .releasing)
       if let pools { tell(pools) }
+      if let blocking { tell(blocking) }
+      if let stranded { tell(stranded) }
       if let orders { tell(orders) }
       if let picture { lanes.show(picture, color: configuration.color) }
       hanging.forEach(tell)

@@ -5,7 +5,8 @@ extension Explanations {
       + " so none of them will ever go on. One thread alone can do it, by waiting for what it holds"
       + " itself. Blocks, operations and tasks that are queued are part of it like threads. Or nobody"
       + " is left: all wait or rest, and no timer, descriptor, child process or signal handler could"
-      + " make anybody signal, leave or resume what is waited for.",
+      + " make anybody signal, leave or resume what is waited for. Or only those who wait still have a"
+      + " reference to it, while the rest of the program lives on.",
     why: "Two pieces of code take the same locks in different orders; a lock that is not recursive"
       + " is taken again by its holder; a read lock is upgraded in place; a queue is synced onto"
       + " from a block that runs on it; a thread is joined while a lock that it needs is held; what"
@@ -17,7 +18,7 @@ extension Explanations {
       + " lock held. For a lock taken twice, split the function into a locking and a locked part.",
     limits: "Waits that end by themselves (with a time limit) are no deadlock. Who would have"
       + " signalled a semaphore or a condition is not written anywhere: while anything in the"
-      + " process moves, such a wait is a longWait at most.")
+      + " process moves and has a reference to it, such a wait is a longWait at most.")
 
   static let potentialDeadlock = Explanation(
     means: "The program did not hang, but took locks in orders that contradict each other. With"
@@ -32,13 +33,14 @@ extension Explanations {
       + " threads back until it happens; what does not happen may still be possible.")
 
   static let hang = Explanation(
-    means: "A run loop, a queue or a heartbeat under watch made no progress for the threshold.",
+    means: "A run loop, a queue or a heartbeat under watch made no progress for the threshold. Or a"
+      + " timer has been due for long on a thread whose run loop nobody runs.",
     why: "It waits for a lock, a queue, a file or another process, or it computes for too long.",
     fix: "Look at the stack that stood most often during the hang. If it waits, look at the holder;"
       + " if it runs, move the work to another queue or cut it into pieces.",
     limits: "A stopped, suspended or traced process is left alone, and a starved one told apart."
       + " Work that is slow and work that never ends look alike. In process, only what the program"
-      + " puts under watch is seen (Watchdog.shared.watch, heartbeat).")
+      + " puts under watch is seen (Watchdog.shared.watch, heartbeat), and timers.")
 
   static let longWait = Explanation(
     means: "A thread has waited for one resource longer than the threshold, and no circle explains"
@@ -66,7 +68,8 @@ extension Explanations {
 
   static let poolExhaustion = Explanation(
     means: "Every worker of a pool has been blocked for longer than --wait-threshold, and work that"
-      + " is queued behind them cannot start.",
+      + " is queued behind them cannot start. A note: a task has blocked its thread of the cooperative"
+      + " pool for as long; a warning where no more than one thread of it is left.",
     why: "Tasks or blocks wait, by semaphore, group or lock, for work that needs a worker of the"
       + " same pool. Swift's cooperative pool has one thread for each core and never grows.",
     fix: "Do not block in async code: await instead. For libdispatch, limit the width with an"

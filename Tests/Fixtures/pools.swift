@@ -7,7 +7,8 @@ import Synchronization
   static func main() {
     play([
       "cooperative": cooperative, "actor": actorBehind, "global": global, "short": short,
-      "exact": exact, "busy": busy, "sleepers": sleepers, "locked": locked,
+      "exact": exact, "busy": busy, "sleepers": sleepers, "locked": locked, "one": one,
+      "sleeper": sleeper, "hops": hops, "moments": moments,
     ])
   }
 }
@@ -48,6 +49,47 @@ func global() {
   for _ in 0..<40 { DispatchQueue.global().async { gate.wait() } }
   live(18_000)
   open(40)
+}
+
+/// One of them only.
+func one() {
+  Task.detached { blocked() }
+  live(5000)
+  open(1)
+}
+
+func nap() { sleep(5) }
+func sleeper() {
+  Task.detached { nap() }
+  live(6000)
+}
+
+/// Awaits, which blocks nobody.
+func hops() {
+  actor Counter {
+    var count = 0
+    func add() async {
+      try? await Task.sleep(for: .milliseconds(4500))
+      count += 1
+    }
+  }
+  let counter = Counter()
+  for _ in 0..<3 { Task.detached { await counter.add() } }
+  live(6000)
+}
+
+/// A lock, for milliseconds each time.
+func moments() {
+  let lock = NSLock()
+  let end = Flag()
+  func use() {
+    lock.lock()
+    usleep(3000)
+    lock.unlock()
+  }
+  for _ in 0..<2 { Task.detached { while !end.isSet { use() } } }
+  live(6000)
+  end.set()
 }
 
 func short() {

@@ -134,6 +134,11 @@ extension String {
     Situation("closed; 1 waits s holds a; 2 waits a wakes s", "1-s>2 2-a>1"),
     Situation("closed; 1 waits s wakes t; 2 waits t wakes s", "1-s>2 2-t>1"),
     Situation("1 waits s wakes t; 2 waits t wakes s"),
+    // Nobody refers to it any more, while others live on.
+    Situation("1 waits u; 2 waits s; 3 holds a", "1-u>-1 forsaken"),
+    Situation("1 waits u holds a; 2 waits a; 3 waits u", "1-u>-1 3-u>-1 forsaken | 2"),
+    Situation("1 timed u; 2 holds a"),
+    Situation("closed; 1 waits u; 2 waits s", "1-u>-1 forsaken | 2"),
     // A waker that is live ends it, for all that is known.
     Situation("closed; 1 waits s; 2 holds a wakes s"),
     // A pool needs one of its holders only.

@@ -115,6 +115,8 @@ private struct NaiveModel {
         #expect(knot == circle.count, "\(context())")
       case .ownerGone:
         #expect(byID[deadlock.edges[0].owner!]?.isAlive == false, "\(context())")
+      case .forsaken:
+        Issue.record("nothing is forsaken here: \(context())")
       case .nobodyCanWake:
         #expect(!snapshot.hasOpenings && deadlock.needsStandstill, "\(context())")
         let owners = deadlock.edges.compactMap(\.owner)

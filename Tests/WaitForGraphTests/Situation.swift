@@ -4,7 +4,7 @@ import WaitForGraph
 ///
 /// Words: `holds X`, `reads X` (holds shared), `waits X`, `wantsRead X`, `timed X`, `joins N`, `gone`. Resources get
 /// their kind from the first letter: `w…` rwlock, `r…` recursive mutex, `k…` condition, `y…` barrier, `s…` and `t…`
-/// semaphore, `p…` pool, `g…` open group; others are mutexes. Also `andWaits X`, `wakes X`, `idle`, `gone`; a line `closed`:
+/// semaphore, `u…` forsaken semaphore, `p…` pool, `g…` open group; others are mutexes. Also `andWaits X`, `wakes X`, `idle`, `gone`; a line `closed`:
 /// nothing from outside can act.
 struct Situation: CustomStringConvertible, Sendable {
   var description: String
@@ -27,6 +27,7 @@ struct Situation: CustomStringConvertible, Sendable {
       }
       var words = edges
       if deadlock.cause == .ownerGone { words.append("gone") }
+      if deadlock.cause == .forsaken { words.append("forsaken") }
       if deadlock.cause == .nobodyCanWake { words.append("nobody") }
       if !deadlock.victims.isEmpty { words += ["|"] + deadlock.victims.map { "\($0.rawValue)" } }
       return words.joined(separator: " ")
@@ -54,6 +55,10 @@ private func parse(_ text: String) -> (snapshot: Snapshot, names: [ResourceID: S
     case "s", "t":
       made.kind = .semaphore
       made.isOpen = true
+    case "u":
+      made.kind = .semaphore
+      made.isOpen = true
+      made.isForsaken = true
     case "p":
       made.kind = .pool
       made.needsOne = true

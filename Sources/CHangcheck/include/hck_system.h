@@ -55,6 +55,10 @@ int hck_ptrace_detach(int tid, int signal);
 // Fills 17 registers in the order r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi
 // orig_rax rip, then rsp.
 int hck_ptrace_registers(int tid, uint64_t *_Nonnull registers);
+// The extended state of a stopped thread, XSAVE's area: its length, or minus an errno.
+int64_t hck_ptrace_vectors(int tid, void *_Nullable to, size_t size);
+// How many bytes a pipe or socket of another process holds that nobody has read, or minus an errno.
+int64_t hck_pending_bytes(int pidfd, int fd);
 int64_t hck_read_memory(int pid, uint64_t address, void *_Nonnull to, size_t size);
 
 #endif

@@ -22,6 +22,10 @@ struct CycleWords {
 
   let names: Names
   let edges: [Finding.Edge]
+  /// What is waited for is out of the reach of all others, who go on.
+  var isForsaken = false
+
+  static let forsaken = "nobody else has a reference to any more"
 
   func relation(_ edge: Finding.Edge) -> Relation {
     guard let owner = edge.ownedBy else { return .nobody }
@@ -123,6 +127,7 @@ struct CycleWords {
     case .wouldGive where itself: "\(start)\(which) only it \(gives(edge.waitsFor)) itself"
     case .wouldGive: "\(start)\(which) \(owner) \(gives(edge.waitsFor))"
     case .rests: "\(start)\(which) \(owner) \(holds) while it rests"
+    case .nobody where isForsaken: "\(start)\(which) \(Self.forsaken)"
     case .nobody: "\(start)\(which) nobody is left to \(end(edge))"
     }
   }

@@ -22,7 +22,8 @@ public struct DeadlockFinding: Sendable {
   /// The finding for a deadlock whose second look has confirmed it.
   public func finding(for deadlock: Deadlock, time: String = UTCTime.now()) -> Finding {
     let names = Names(threads: threads, resources: resources, process: process)
-    let words = CycleWords(names: names, edges: deadlock.reportEdges)
+    let words = CycleWords(
+      names: names, edges: deadlock.reportEdges, isForsaken: deadlock.cause == .forsaken)
     var evidence: [Finding.Evidence] = []
     var steps: [Fingerprint.Step] = []
     for edge in words.edges {

@@ -18,7 +18,8 @@ public struct MessageBuilder: Sendable {
   /// cycles lose their middle.
   public func message(for deadlock: Deadlock) -> String {
     let names = Names(threads: threads, resources: resources, process: process)
-    let words = CycleWords(names: names, edges: deadlock.reportEdges)
+    let words = CycleWords(
+      names: names, edges: deadlock.reportEdges, isForsaken: deadlock.cause == .forsaken)
     return Self.message(words, victims: deadlock.victims)
   }
 

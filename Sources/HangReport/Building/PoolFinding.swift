@@ -27,8 +27,8 @@ public struct PoolFacts: Sendable {
 
 /// Makes the finding that every thread of a pool is blocked while work is queued behind them.
 public struct PoolFinding: Sendable {
-  private let names: Names
-  private static let mostPlaces = 4
+  let names: Names
+  static let mostPlaces = 4
   private static let mostQueued = 3
 
   public init(threads: [Thread], resources: [Resource], process: WatchedProcess? = nil) {
@@ -91,14 +91,14 @@ public struct PoolFinding: Sendable {
     resource.flatMap { names.resources[$0]?.name }.map { " (\($0))" } ?? ""
   }
 
-  private struct Place {
+  struct Place {
     var key: String
     var threads: [ThreadID]
     var stack: [Frame]
   }
 
   /// Where they wait, the most crowded place first.
-  private func places(of workers: [ThreadID]) -> [Place] {
+  func places(of workers: [ThreadID]) -> [Place] {
     var places: [Place] = []
     for id in workers {
       let stack = names.threads[id]?.stack ?? []

@@ -11,7 +11,9 @@ struct CyclePage {
 
   init(finding: Finding, names: Names) {
     self.finding = finding
-    words = CycleWords(names: names, edges: finding.cycle)
+    words = CycleWords(
+      names: names, edges: finding.cycle,
+      isForsaken: finding.message.contains(CycleWords.forsaken))
     elision = Elision(finding.cycle.count)
     for index in finding.cycle.indices {
       let lock = words.edge(before: index).waitsFor
@@ -93,13 +95,13 @@ extension TextPage {
     }
     if Set(edges.map(\.waitsFor)).count == 1 {
       return
-        "\(names.list(threads)) wait for \(names.some(edges[0].waitsFor)) that nobody is left to"
-        + " \(words.end(edges[0]))"
+        "\(names.list(threads)) wait for \(names.some(edges[0].waitsFor)) that "
+        + (words.isForsaken ? CycleWords.forsaken : "nobody is left to \(words.end(edges[0]))")
     }
     guard threads.count <= 4 else {
       return
-        "\(threads.count) threads, \(names.short(threads[0])) among them, wait for what nobody is"
-        + " left to give"
+        "\(threads.count) threads, \(names.short(threads[0])) among them, wait for what "
+        + (words.isForsaken ? CycleWords.forsaken : "nobody is left to give")
     }
     return edges.map { words.clause($0, what: names.some($0.waitsFor)) }
       .joined(separator: ", and ")

@@ -22,6 +22,7 @@ extension TextPage {
   /// What each wait that nobody is left to end would need.
   mutating func adviseStandstill(_ cycle: CyclePage) {
     let words = cycle.words
+    if words.isForsaken { return adviseForsaken(cycle) }
     line(
       "  Every other thread rests, and no timer, descriptor, child process or signal handler could")
     line("  make one of them act: what is waited for cannot come any more.")
@@ -55,5 +56,15 @@ extension TextPage {
       "  \(counted(blocks.count, "block")) that might have done so cannot run: the queue is occupied by a thread that waits."
     )
     line("  Do not wait on a queue, or on the main thread, for what has to run there.")
+  }
+
+  private mutating func adviseForsaken(_ cycle: CyclePage) {
+    var seen: Set<ResourceID> = []
+    let all = cycle.words.edges.map(\.waitsFor).filter { seen.insert($0).inserted }
+    let those = all.count == 1 ? names.resource(all[0]) : "any of these"
+    line("  The rest of the program goes on, but no variable, object or other thread has a")
+    line("  reference to \(those): whoever was to end the wait has let go of it, or has gone.")
+    line("  Signal, leave or resume on every path before the last reference goes, also in deinit;")
+    line("  a thread that serves an object has to be told to stop when the object goes.")
   }
 }
