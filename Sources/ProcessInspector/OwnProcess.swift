@@ -13,9 +13,11 @@ package final class OwnProcess {
   private let orders: OrderWatch
   let inversions: InversionWatch
   let pools: PoolWatch
+  let livelocks: LivelockWatch
   /// Those that have lasted for the threshold, as they stood then.
   var openInversions: [(opened: InversionWatch.Opened, page: OwnPage)] = []
   var toldInversions: Set<String> = []
+  var toldLivelocks: Set<String> = []
   /// The addresses of what was in each deadlock that was told.
   private var deadlocked: [Set<UInt64>] = []
   let files: ProcessFiles
@@ -42,6 +44,7 @@ package final class OwnProcess {
     orders = OrderWatch(arena: arena)
     inversions = InversionWatch(watch)
     pools = PoolWatch(watch)
+    livelocks = LivelockWatch(watch)
     observer = KernelThreadID(Int32(bitPattern: hck_gettid()))
     watch.ignored = [observer]
   }

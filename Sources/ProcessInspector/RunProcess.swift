@@ -12,6 +12,7 @@ final class RunProcess {
   let orders: OrderWatch
   let inversions: InversionWatch
   let pools: PoolWatch
+  let livelocks: LivelockWatch
   /// Those that have lasted for the threshold, as they stood then.
   var openInversions: [(opened: InversionWatch.Opened, picture: Picture)] = []
   let files: ProcessFiles
@@ -40,6 +41,7 @@ final class RunProcess {
     orders = OrderWatch(arena: arena)
     inversions = InversionWatch(watch)
     pools = PoolWatch(watch)
+    livelocks = LivelockWatch(watch)
     pidfd = hck_pidfd_open(pid.rawValue)
   }
 

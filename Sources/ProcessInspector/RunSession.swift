@@ -79,6 +79,7 @@ package final class RunSession: RunWatch {
       if isEndOfProgram(process) { events.append(.report(report, mainThreadIsStuck: true)) }
       if let event = tellInversions(of: process, now: now) { events.append(event) }
       if let event = tellPools(of: process, now: now) { events.append(event) }
+      if let event = tellLivelocks(of: process, now: now) { events.append(event) }
       if let event = tellAlarms(of: process, now: now) { events.append(event) }
       if let event = tellRaces(of: process) { events.append(event) }
       let isGone = !process.isRoot && !process.isAlive

@@ -126,6 +126,7 @@ final class WatchLoop: Sendable {
       var orders: HangReport?
       var inversions: HangReport?
       var pools: HangReport?
+      var livelocks: HangReport?
       var picture: HangReport?
       var hanging: [HangReport] = []
       let isLast = ending.load(ordering: .acquiring) == 1
@@ -143,6 +144,7 @@ final class WatchLoop: Sendable {
           owes.store(true, ordering: .releasing)
         }
         pools = process?.poolReport(now: now)
+        livelocks = process?.livelockReport(now: now)
         orders = process?.orderReport(now: now, isLast: isLast)
         if QuitSignal.hasCome() { picture = process?.picture(now: now) }
         hangs.unseen(attention.lapse())
@@ -159,6 +161,7 @@ final class WatchLoop: Sendable {
       if let inversions { tell(inversions) }
       owes.store(process?.hasOpenInversions ?? false, ordering: .releasing)
       if let pools { tell(pools) }
+      if let livelocks { tell(livelocks) }
       if let orders { tell(orders) }
       if let picture { lanes.show(picture, color: configuration.color) }
       hanging.forEach(tell)

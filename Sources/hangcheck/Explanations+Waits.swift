@@ -76,8 +76,14 @@ extension Explanations {
       + " limit, are not blocked: a pool that is only busy is not reported.")
 
   static let livelock = Explanation(
-    means: "Threads keep failing to take locks from each other, and none of them progresses.",
+    means: "Threads keep failing to take locks from each other: each tries, without a wait or with"
+      + " a time limit, for what another one of them holds, gives back what it has and tries again."
+      + " For --wait-threshold none of them has got on.",
     why: "All of them try, back off and try again in the same rhythm.",
-    fix: "Use one order in place of try and back off, or wait for a random time between the tries.",
-    limits: "It is a statement about the time that was watched; the next try may succeed.")
+    fix: "Take the locks in one order and wait for them, in place of try and back off; or wait"
+      + " without a lock for what could not be had; or back off for a random time that grows.",
+    limits: "It is a statement about the time that was watched; the next try may succeed. A plain"
+      + " Synchronization.Mutex that is free is taken without any call: such tries are seen over the"
+      + " drop-in alone. Who holds a spin lock or reads under a read-write lock is known only of"
+      + " threads that fail themselves.")
 }
