@@ -42,12 +42,17 @@ extension Explanations {
 
   static let longWait = Explanation(
     means: "A thread has waited for one resource longer than the threshold, and no circle explains"
-      + " it.",
+      + " it. Somebody holds it for long: the note says what that one does meanwhile. Or others take"
+      + " it again and again while the waiter is passed over; a writer, while readers keep coming.",
     why: "The holder is slow, sleeps, or waits for something outside; or the event that is waited"
-      + " for has not happened.",
+      + " for has not happened. A loop gives a lock back and takes it again before the waiter is"
+      + " awake; glibc's read-write lock lets readers in as long as one of them reads.",
     fix: "Look at what the holder does while it holds the resource, and take slow work out of it."
+      + " Use a lock that is handed over (Synchronization.Mutex), or one that prefers writers"
+      + " (PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP)."
       + " If the wait is meant to be long, raise --wait-threshold.",
-    limits: "It is a note: a long wait can be right.")
+    limits: "It is a note: a long wait can be right. Who took it meanwhile is seen every 10 to 35 ms:"
+      + " more may have been missed.")
 
   static let priorityInversion = Explanation(
     means: "A thread of higher priority waited, for longer than --inversion-threshold, for what one"
