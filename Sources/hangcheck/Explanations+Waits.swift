@@ -51,8 +51,8 @@ extension Explanations {
       + " Use a lock that is handed over (Synchronization.Mutex), or one that prefers writers"
       + " (PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP)."
       + " If the wait is meant to be long, raise --wait-threshold.",
-    limits: "It is a note: a long wait can be right. Who took it meanwhile is seen every 10 to 35 ms:"
-      + " more may have been missed.")
+    limits: "It is a note: a long wait can be right. Who took it meanwhile is seen every 10 to 35"
+      + " ms: more may have been missed.")
 
   static let priorityInversion = Explanation(
     means: "A thread of higher priority waited, for longer than --inversion-threshold, for what one"
