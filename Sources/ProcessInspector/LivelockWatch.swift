@@ -71,9 +71,9 @@ final class LivelockWatch {
     lookedAt = now
     let began = hck_monotonic_ns()
     defer { cost = hck_monotonic_ns() &- began }
-    readTrials(now: now)
     let clock = watch.arena.clock
     let patience = UInt32(clamping: threshold.nanoseconds / 1_000_000)
+    readTrials(now: now, patience: patience)
     let recent = max(threshold.nanoseconds / 2, 200_000_000)
     let ripe = streaks.filter { _, streak in
       clock &- streak.began >= patience
@@ -114,7 +114,7 @@ final class LivelockWatch {
     return found
   }
 
-  private func readTrials(now: UInt64) {
+  private func readTrials(now: UInt64, patience: UInt32) {
     let arena = watch.arena
     var trials: [RecordedTrial] = []
     for slot in 0..<arena.slots {
@@ -130,7 +130,9 @@ final class LivelockWatch {
       if let trial = arena.trial(slot) { trials.append(trial) }
     }
     for trial in trials where !watch.ignored.contains(trial.tid) { begin(trial) }
-    for trial in trials where !watch.ignored.contains(trial.tid) { note(trial, now: now) }
+    for trial in trials where !watch.ignored.contains(trial.tid) {
+      note(trial, now: now, patience: patience)
+    }
   }
 
   private func begin(_ trial: RecordedTrial) {
@@ -148,16 +150,21 @@ final class LivelockWatch {
     streaks[trial.slot] = streak
   }
 
-  private func note(_ trial: RecordedTrial, now: UInt64) {
+  private func note(_ trial: RecordedTrial, now: UInt64, patience: UInt32) {
     guard var streak = streaks[trial.slot] else { return }
+    if Self.isSemaphore(trial.lock) {
+      if streak.permits[trial.lock] == nil {
+        streak.permits[trial.lock] = permitsTaken(trial.lock, by: trial.tid)
+        streaks[trial.slot] = streak
+      }
+      // Many look for signals with a time limit, and tallies take long to find.
+      if watch.arena.clock &- streak.began < patience / 2 { return }
+    }
     if hasTaken(streak) {
       streak.began = watch.arena.clock
       streak.failedBefore = trial.failures
       streak.edges = [:]
       streak.permits = [:]
-    }
-    if Self.isSemaphore(trial.lock), streak.permits[trial.lock] == nil {
-      streak.permits[trial.lock] = permitsTaken(trial.lock, by: trial.tid)
     }
     for owner in owners(of: trial) where owner != trial.tid {
       let edge = Edge(lock: trial.lock, owner: owner)
@@ -217,9 +224,13 @@ final class LivelockWatch {
       .reduce(0) { $0 &+ $1.count }
   }
 
+  /// Who has the permit of a semaphore that is used as a lock: made with one permit, which nobody gives
+  /// who has not taken it. Of any other, as of a mailbox, nobody has anything.
   private func keepers(of key: ResourceKey) -> [KernelThreadID] {
     var kept: [KernelThreadID: Int] = [:]
+    var first: UInt64?
     for tally in watch.arena.tallies(of: key) {
+      if tally.operation == .create { first = tally.count }
       guard let tid = tally.tid else { continue }
       switch tally.operation {
       case .take: kept[tid, default: 0] += Int(clamping: tally.count)
@@ -227,6 +238,7 @@ final class LivelockWatch {
       default: break
       }
     }
+    guard first == 1, kept.values.allSatisfy({ $0 >= 0 }) else { return [] }
     return kept.filter { $0.value > 0 }.keys.sorted()
   }
 

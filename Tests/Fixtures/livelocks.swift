@@ -10,6 +10,7 @@ import Synchronization
       "tries": tries, "timed": timed, "recursive": recursive, "permits": permits,
       "mutexes": mutexes, "brief": brief, "lucky": lucky, "lucky-mutexes": luckyMutexes,
       "other-way-mutexes": otherWayMutexes, "lucky-permits": luckyPermits, "signals": signals,
+      "mailboxes": mailboxes,
     ])
   }
 }
@@ -188,4 +189,19 @@ func signals() {
     within()
   }
   for signal in signals { signal.signal() }
+}
+
+/// Two mailboxes at which both look in vain; each has got something from another one once.
+func mailboxes() {
+  let mailboxes = [DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)]
+  let sender = start("sender") { for mailbox in mailboxes { mailbox.signal() } }
+  watch(sender)
+  let hasLooked = [Flag(), Flag()]
+  inStep { own, within in
+    if !hasLooked[own].isSet { mailboxes[own].wait() }
+    hasLooked[own].set()
+    within()
+    _ = mailboxes[1 - own].wait(timeout: .now() + 0.02)
+    within()
+  }
 }
