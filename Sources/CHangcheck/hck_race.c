@@ -7,6 +7,7 @@
 
 __thread hck_race_thread *hck_tls_race;
 uint32_t hck_racing;
+uint32_t hck_tried;
 uint32_t hck_race_period = 1;
 uint32_t hck_race_stale;
 uint32_t hck_race_tasks;

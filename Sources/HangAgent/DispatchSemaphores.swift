@@ -64,6 +64,8 @@ public import CHangcheck
     } else {
       takeOver(slot, word(semaphore))
     }
+  } else {
+    triedInVain(word(semaphore), frame)
   }
   return result
 }

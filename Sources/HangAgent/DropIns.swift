@@ -19,6 +19,8 @@ import CHangcheck
   let result = hck_real_pthread_mutex_trylock(mutex)
   if isTaken(result), let slot = currentSlot() {
     acquired(slot, mutexWord(mutex) | timedBit, frame)
+  } else if result == busyError {
+    triedInVain(mutexWord(mutex), frame)
   }
   return result
 }
@@ -30,6 +32,7 @@ import CHangcheck
   let before = beginWait(slot, mutexWord(mutex) | timedBit)
   let result = hck_real_pthread_mutex_timedlock(mutex, time)
   endWait(slot, before)
+  if isInVain(result) { triedInVain(mutexWord(mutex), frame) }
   return isTaken(result) ? acquired(slot, mutexWord(mutex) | timedBit, frame, result) : result
 }
 
@@ -37,6 +40,14 @@ import CHangcheck
 @c(hck_agent_took) public func dropInTook(_ word: ResourceWord, _ frame: UnsafeRawPointer) {
   if let slot = currentSlot() { acquired(slot, word, frame) }
 }
+
+/// A `Mutex` was not free.
+@c(hck_agent_tried) public func dropInTried(_ word: ResourceWord, _ frame: UnsafeRawPointer) {
+  if currentSlot() != nil { triedInVain(word, frame) }
+}
+
+/// One was free, and its hold is not told.
+@c(hck_agent_got) public func dropInGot() { gotByTry() }
 
 @c(hck_agent_gave) public func dropInGave(_ word: ResourceWord) {
   if let slot = hck_slot_of_thread() { released(slot, word) }

@@ -13,6 +13,9 @@ public typealias Time = UnsafePointer<timespec>
   resourceWord(mutex, HCK_MUTEX)
 }
 
+/// EBUSY of a try, ETIMEDOUT of a wait with a time limit.
+@inline(__always) func isInVain(_ result: Int32) -> Bool { result == busyError || result == 110 }
+
 /// 0, or EOWNERDEAD: the lock is held although its last owner died.
 @inline(__always) func isTaken(_ result: Int32) -> Bool { result == 0 || result == 130 }
 
@@ -44,6 +47,8 @@ public typealias Time = UnsafePointer<timespec>
   let result = hck_real_pthread_mutex_trylock(mutex)
   if isTaken(result), let slot = currentSlot() {
     acquired(slot, mutexWord(mutex) | timedBit, hck_frame())
+  } else if result == busyError {
+    triedInVain(mutexWord(mutex), hck_frame())
   }
   return result
 }
@@ -53,6 +58,7 @@ public typealias Time = UnsafePointer<timespec>
   let before = beginWait(slot, mutexWord(mutex) | timedBit)
   let result = hck_real_pthread_mutex_timedlock(mutex, time)
   endWait(slot, before)
+  if isInVain(result) { triedInVain(mutexWord(mutex), hck_frame()) }
   return isTaken(result) ? acquired(slot, mutexWord(mutex) | timedBit, hck_frame(), result) : result
 }
 
@@ -65,6 +71,7 @@ public typealias Time = UnsafePointer<timespec>
   let before = beginWait(slot, mutexWord(mutex) | timedBit)
   let result = hck_real_pthread_mutex_clocklock(mutex, clock, time)
   endWait(slot, before)
+  if isInVain(result) { triedInVain(mutexWord(mutex), hck_frame()) }
   return isTaken(result) ? acquired(slot, mutexWord(mutex) | timedBit, hck_frame(), result) : result
 }
 
@@ -139,15 +146,22 @@ public typealias Time = UnsafePointer<timespec>
   let result = hck_real_mtx_trylock(mutex)
   if result == 0, let slot = currentSlot() {
     acquired(slot, mutexWord(mutex) | timedBit, hck_frame())
+  } else if result == c11Busy {
+    triedInVain(mutexWord(mutex), hck_frame())
   }
   return result
 }
+
+// Of <threads.h>: thrd_busy, thrd_timedout.
+@inline(__always) private var c11Busy: Int32 { 1 }
+@inline(__always) private var c11TimedOut: Int32 { 4 }
 
 @c(mtx_timedlock) public func c11TimedLock(_ mutex: C11Mutex, _ time: Time) -> Int32 {
   guard let slot = currentSlot() else { return hck_real_mtx_timedlock(mutex, time) }
   let before = beginWait(slot, mutexWord(mutex) | timedBit)
   let result = hck_real_mtx_timedlock(mutex, time)
   endWait(slot, before)
+  if result == c11TimedOut { triedInVain(mutexWord(mutex), hck_frame()) }
   return result == 0 ? acquired(slot, mutexWord(mutex) | timedBit, hck_frame(), result) : result
 }
 

@@ -20,6 +20,8 @@ public typealias PosixSemaphore = UnsafeMutablePointer<sem_t>
   if result == 0 {
     tally(slot, word(semaphore), HCK_TAKE, frame)
     takeOver(slot, word(semaphore))
+  } else if flags != 0 {
+    triedInVain(word(semaphore), frame)
   }
   return result
 }
@@ -42,9 +44,12 @@ public typealias PosixSemaphore = UnsafeMutablePointer<sem_t>
 @c(sem_trywait) public func semaphoreTryWait(_ semaphore: PosixSemaphore) -> Int32 {
   let result = hck_real_sem_trywait(semaphore)
   let frame = hck_frame()
-  if result == 0, let slot = currentSlot(), hck_is_inner(frame) == 0 {
+  guard let slot = currentSlot(), hck_is_inner(frame) == 0 else { return result }
+  if result == 0 {
     tally(slot, word(semaphore), HCK_TAKE, frame)
     takeOver(slot, word(semaphore))
+  } else {
+    triedInVain(word(semaphore), frame)
   }
   return result
 }

@@ -22,6 +22,8 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   let result = hck_real_pthread_rwlock_tryrdlock(lock)
   if result == 0, let slot = currentSlot() {
     acquired(slot, readWriteWord(lock) | sharedBit | timedBit, hck_frame())
+  } else if result == busyError {
+    triedInVain(readWriteWord(lock) | sharedBit, hck_frame())
   }
   return result
 }
@@ -33,6 +35,7 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   let before = beginWait(slot, readWriteWord(lock) | sharedBit | timedBit)
   let result = hck_real_pthread_rwlock_timedrdlock(lock, time)
   endWait(slot, before)
+  if isInVain(result) { triedInVain(readWriteWord(lock) | sharedBit, hck_frame()) }
   return result == 0
     ? acquired(slot, readWriteWord(lock) | sharedBit | timedBit, hck_frame(), result) : result
 }
@@ -46,6 +49,7 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   let before = beginWait(slot, readWriteWord(lock) | sharedBit | timedBit)
   let result = hck_real_pthread_rwlock_clockrdlock(lock, clock, time)
   endWait(slot, before)
+  if isInVain(result) { triedInVain(readWriteWord(lock) | sharedBit, hck_frame()) }
   return result == 0
     ? acquired(slot, readWriteWord(lock) | sharedBit | timedBit, hck_frame(), result) : result
 }
@@ -63,6 +67,8 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   let result = hck_real_pthread_rwlock_trywrlock(lock)
   if result == 0, let slot = currentSlot() {
     acquired(slot, readWriteWord(lock) | timedBit, hck_frame())
+  } else if result == busyError {
+    triedInVain(readWriteWord(lock), hck_frame())
   }
   return result
 }
@@ -74,6 +80,7 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   let before = beginWait(slot, readWriteWord(lock) | timedBit)
   let result = hck_real_pthread_rwlock_timedwrlock(lock, time)
   endWait(slot, before)
+  if isInVain(result) { triedInVain(readWriteWord(lock), hck_frame()) }
   return result == 0 ? acquired(slot, readWriteWord(lock) | timedBit, hck_frame(), result) : result
 }
 
@@ -86,6 +93,7 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   let before = beginWait(slot, readWriteWord(lock) | timedBit)
   let result = hck_real_pthread_rwlock_clockwrlock(lock, clock, time)
   endWait(slot, before)
+  if isInVain(result) { triedInVain(readWriteWord(lock), hck_frame()) }
   return result == 0 ? acquired(slot, readWriteWord(lock) | timedBit, hck_frame(), result) : result
 }
 
@@ -131,6 +139,8 @@ public typealias SpinLock = UnsafeMutablePointer<pthread_spinlock_t>
   let result = hck_real_pthread_spin_trylock(lock)
   if result == 0, let slot = currentSlot() {
     acquired(slot, resourceWord(lock, HCK_SPIN) | timedBit, hck_frame())
+  } else if result == busyError {
+    triedInVain(resourceWord(lock, HCK_SPIN), hck_frame())
   }
   return result
 }

@@ -102,8 +102,8 @@
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) open func lock(before limit: Date) -> Bool {
       let frame = hck_frame()
-      if core.lock.tryLock(frame) { return true }
-      guard var time = LockCore.time(until: limit) else { return false }
+      if core.lock.tryLock(isAll: false, frame) { return true }
+      guard var time = LockCore.time(until: limit) else { return core.lock.gaveUp(frame) }
       return core.lock.lock(until: &time, frame)
     }
 

@@ -65,8 +65,8 @@
     @inline(never) open func lock(before limit: Date) -> Bool {
       let frame = hck_frame()
       let mutex = RecordedMutex(pointer: core.mutex)
-      if mutex.tryLock(frame) { return true }
-      guard var time = LockCore.time(until: limit) else { return false }
+      if mutex.tryLock(isAll: false, frame) { return true }
+      guard var time = LockCore.time(until: limit) else { return mutex.gaveUp(frame) }
       return mutex.lock(until: &time, frame)
     }
 

@@ -51,9 +51,12 @@
     public borrowing func withLockIfAvailable<Result: ~Copyable, E: Error>(
       _ body: (inout sending Value) throws(E) -> sending Result
     ) throws(E) -> sending Result? {
-      guard handle._address.pointee.unsafeTryLock() else { return nil }
+      guard handle._address.pointee.unsafeTryLock() else {
+        _triedInVain()
+        return nil
+      }
       mark.taken.store(hck_here(), ordering: .relaxed)
-      if hck_is_asked() != 0 { _tellTaken(false, isTried: true) }
+      if hck_is_asked() != 0 || hck_has_tried() != 0 { _tellTaken(false, isTried: true) }
       defer { _giveBack(false) }
       return try body(&value._address.pointee)
     }
@@ -121,8 +124,19 @@
         InProcess.agentTook(isTried ? word | timedBit : word, frame)
       } else if !isRecorded, hck_learns_lock_orders() != 0, let slot = currentSlot() {
         acquired(slot, isTried ? word | timedBit : word, frame)
+      } else if isTried {
+        InProcess.gotByTry()
       }
       RaceOrder.tookNow(word)
+    }
+
+    @usableFromInline @inline(never)
+    borrowing func _triedInVain() { triedInVain(hck_frame()) }
+
+    borrowing func triedInVain(_ frame: UnsafeRawPointer) {
+      mark.tell(_word)
+      hck_set_tried()
+      InProcess.triedInVain(resourceWord(_word, HCK_FUTEX_LOCK), frame)
     }
 
     @usableFromInline @inline(never)
@@ -155,9 +169,12 @@
     /// Takes the mutex if it is free; equals `Mutex._unsafeTryLock()`.
     @_transparent
     public borrowing func _unsafeTryLock() -> Bool {
-      guard handle._address.pointee.unsafeTryLock() else { return false }
+      guard handle._address.pointee.unsafeTryLock() else {
+        _triedInVain()
+        return false
+      }
       mark.taken.store(hck_here(), ordering: .relaxed)
-      if hck_is_asked() != 0 { _tellTaken(false, isTried: true) }
+      if hck_is_asked() != 0 || hck_has_tried() != 0 { _tellTaken(false, isTried: true) }
       return true
     }
 
@@ -183,9 +200,12 @@
     }
 
     borrowing func _tryLock(from frame: UnsafeRawPointer) -> Bool {
-      guard handle._address.pointee.unsafeTryLock() else { return false }
+      guard handle._address.pointee.unsafeTryLock() else {
+        triedInVain(frame)
+        return false
+      }
       mark.taken.store(frame.load(fromByteOffset: 8, as: UInt64.self), ordering: .relaxed)
-      if hck_is_asked() != 0 { tellTaken(false, true, frame) }
+      if hck_is_asked() != 0 || hck_has_tried() != 0 { tellTaken(false, true, frame) }
       return true
     }
 

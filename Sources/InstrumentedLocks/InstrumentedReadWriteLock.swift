@@ -96,7 +96,10 @@
     /// Takes the lock for reading if it can be had at once; equals `pthread_rwlock_tryrdlock`.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) public func tryReadLock() -> Bool {
-      guard pthread_rwlock_tryrdlock(lock) == 0 else { return false }
+      guard pthread_rwlock_tryrdlock(lock) == 0 else {
+        triedInVain(word | sharedBit, hck_frame())
+        return false
+      }
       if let slot = currentSlot() { acquired(slot, word | sharedBit | timedBit, hck_frame()) }
       RaceOrder.took(word | sharedBit)
       return true
@@ -105,7 +108,10 @@
     /// Takes the lock for writing if it is free; equals `pthread_rwlock_trywrlock`.
     @available(*, noasync, message: "Use async-safe scoped locking instead")
     @inline(never) public func tryWriteLock() -> Bool {
-      guard pthread_rwlock_trywrlock(lock) == 0 else { return false }
+      guard pthread_rwlock_trywrlock(lock) == 0 else {
+        triedInVain(word, hck_frame())
+        return false
+      }
       if let slot = currentSlot() { acquired(slot, word | timedBit, hck_frame()) }
       RaceOrder.took(word)
       return true
@@ -164,6 +170,8 @@
       if result == 0 {
         acquired(slot, word | flags, frame)
         RaceOrder.took(word | flags)
+      } else if result == ETIMEDOUT {
+        triedInVain(word | flags, frame)
       } else if result == EDEADLK {
         raise(HCK_ALARM_WRITE_TWICE, word, other: UInt64(slot.pointee.tid), frame)
       }

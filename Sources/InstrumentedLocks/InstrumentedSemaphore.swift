@@ -96,7 +96,11 @@
       let before = beginWait(slot, time == UInt64.max ? word : word | timedBit)
       let result = dispatchWait(object, time)
       endWait(slot, before)
-      if result == 0 { tally(slot, word, HCK_TAKE, frame) }
+      if result == 0 {
+        tally(slot, word, HCK_TAKE, frame)
+      } else {
+        triedInVain(word, frame)
+      }
       return result
     }
   }

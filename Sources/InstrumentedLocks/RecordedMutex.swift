@@ -42,11 +42,14 @@
       }
     }
 
-    @inline(__always) func tryLock(_ frame: UnsafeRawPointer) -> Bool {
+    /// `isAll`: no wait follows where it is in vain.
+    @inline(__always) func tryLock(isAll: Bool = true, _ frame: UnsafeRawPointer) -> Bool {
       guard let slot = currentSlot() else {
         return tookUnrecorded(InProcess.tryLock(pointer, frame))
       }
-      guard pthread_mutex_trylock(pointer) == 0 else { return false }
+      guard pthread_mutex_trylock(pointer) == 0 else {
+        return isAll ? gaveUp(frame) : false
+      }
       acquired(slot, word | timedBit, frame)
       RaceOrder.took(word)
       return true
@@ -60,10 +63,16 @@
       let before = beginWait(slot, word | timedBit)
       let result = pthread_mutex_timedlock(pointer, &time)
       endWait(slot, before)
-      guard result == 0 else { return false }
+      guard result == 0 else { return gaveUp(frame) }
       acquired(slot, word | timedBit, frame)
       RaceOrder.took(word)
       return true
+    }
+
+    /// Not taken: false.
+    @inline(__always) func gaveUp(_ frame: UnsafeRawPointer) -> Bool {
+      triedInVain(word, frame)
+      return false
     }
 
     private func tookUnrecorded(_ result: Int32) -> Bool {

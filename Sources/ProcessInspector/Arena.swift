@@ -155,6 +155,41 @@ final class Arena {
 
   func holdsAnything(_ index: UInt32) -> Bool { hck_load64(&pointer(index).pointee.count) != 0 }
 
+  /// Each entry that a thread holds, without a copy.
+  func forEachHold(
+    _ index: UInt32, _ body: (UInt64, UnsafeMutablePointer<hck_entry>) -> Void
+  ) {
+    let slot = pointer(index)
+    guard hck_load64(&slot.pointee.count) != 0,
+      hck_load32(&slot.pointee.state) == HCK_SLOT_LIVE.rawValue
+    else { return }
+    for entry in 0..<hck_load64(&slot.pointee.count) {
+      guard let held = self.entry(slot, entry) else { return }
+      let word = hck_load64(&held.pointee.resource)
+      if word != 0, word & (1 << 62) == 0 { body(word, held) }
+    }
+  }
+
+  /// When a thread last took something at the depth at which it takes the next: the entry that is free
+  /// still says so. nil where nothing was taken there.
+  func lastTaken(_ index: UInt32) -> UInt32? {
+    let slot = pointer(index)
+    guard let free = entry(slot, hck_load64(&slot.pointee.count)) else { return nil }
+    let since = free.pointee.since
+    return since == 0 ? nil : since
+  }
+
+  private func entry(
+    _ slot: UnsafeMutablePointer<hck_slot>, _ number: UInt64
+  ) -> UnsafeMutablePointer<hck_entry>? {
+    let offset = slot.pointee.held_offset
+    guard offset % 8 == 0, offset <= size, number < slot.pointee.capacity,
+      number < (size - offset) / UInt64(MemoryLayout<hck_entry>.stride)
+    else { return nil }
+    return UnsafeMutableRawPointer(base).advanced(by: Int(offset))
+      .assumingMemoryBound(to: hck_entry.self) + Int(number)
+  }
+
   func generation(_ index: UInt32) -> UInt32 { pointer(index).pointee.generation }
 
   func thread(_ index: UInt32) -> RecordedThread? {

@@ -287,6 +287,10 @@ final class DeadlockWatch {
   // And the search for long waits: DeadlockWatch+LongWaits.swift.
   var toldLong: Set<WaitIdentity> = []
   var soughtLong: UInt64 = 0
+  // Of what happens meanwhile: DeadlockWatch+Patience.swift.
+  var courses: [WaitIdentity: WaitCourse] = [:]
+  var sampledAt: UInt64 = 0
+  var sampleCost: UInt64 = 0
 
   /// A process whose main thread is not stuck may just rest: its workers wait for work that will not
   /// come, as they may. Whoever waits for a lock, a queue or another's end does not rest.

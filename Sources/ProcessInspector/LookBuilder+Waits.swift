@@ -8,6 +8,11 @@ extension LookBuilder {
     let (recorded, tid) = (waits[index], threads[index].tid)
     if threads[index].isIdle { return nil }
     if let recorded, let wait = confirmed(recorded, tid) { return wait }
+    if let recorded, let slot = threads[index].record?.slot, starved.contains(slot),
+      files.state(tid) == .running
+    {
+      return recorded
+    }
     guard case .blocked(let address, true) = standing.kind else { return nil }
     func wait(_ address: UInt64, _ kind: UInt32, isShared: Bool = false) -> RecordedWait {
       RecordedWait(

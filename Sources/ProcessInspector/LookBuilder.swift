@@ -46,6 +46,8 @@ struct LookBuilder {
   var searchesTasks = false
   /// Global queues whose queued work is listed, and what they are called.
   var pools: [UInt64: String] = [:]
+  /// Slots of threads that wait for a lock although they run now and then: woken, and too late.
+  var starved: Set<UInt32> = []
   /// Threads that no look mentions: our own.
   var ignored: Set<KernelThreadID> = []
   /// Signals that are handled by us.

@@ -98,6 +98,25 @@ extension OwnProcess {
     return report
   }
 
+  /// The report of threads that fail in turn to take what the others of them hold.
+  package func livelockReport(now: UInt64) -> HangReport? {
+    hck_sanitizer_ignore_begin()
+    defer { hck_sanitizer_ignore_end() }
+    // One report has the threads of one moment.
+    guard let found = livelocks.tick(now: now, threshold: waitThreshold).first else { return nil }
+    var page = page(of: found.look, history: [])
+    let assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true)
+    let facts = assembler.facts(of: found, &page.resources)
+    var report = emptyReport
+    let maker = LivelockFinding(
+      threads: page.threads, resources: page.resources, process: report.process)
+    guard let finding = maker.finding(for: facts),
+      toldLivelocks.insert(finding.fingerprint).inserted
+    else { return nil }
+    fill(&report, page, [finding])
+    return report
+  }
+
   private func isDeadlocked(_ pool: PoolWatch.Exhausted) -> Bool {
     pool.workers.contains { id in
       pool.look.thread(id).record.map(wasTold) ?? false

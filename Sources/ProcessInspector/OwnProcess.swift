@@ -19,6 +19,8 @@ package final class OwnProcess {
   var toldInversions: Set<String> = []
   /// Of blocking calls in tasks: by fingerprint and severity.
   var toldBlocking: Set<String> = []
+  let livelocks: LivelockWatch
+  var toldLivelocks: Set<String> = []
   /// The addresses of what was in each deadlock that was told.
   private var deadlocked: [Set<UInt64>] = []
   let files: ProcessFiles
@@ -48,6 +50,7 @@ package final class OwnProcess {
     inversions = InversionWatch(watch)
     pools = PoolWatch(watch)
     runLoops = RunLoopWatch(watch)
+    livelocks = LivelockWatch(watch)
     observer = KernelThreadID(Int32(bitPattern: hck_gettid()))
     watch.ignored = [observer]
     watch.thrift = 10
@@ -102,9 +105,11 @@ package final class OwnProcess {
     // All deadlocks of one tick come from the same look.
     guard
       let look = confirmed.first?.look
-        ?? (said.isEmpty && long.isEmpty ? nil : watch.wholeLook(now: now))
+        ?? (said.isEmpty && long.isEmpty ? nil : watch.look(atWaitsIn: long, now: now))
     else { return nil }
     let alive = look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid)
+    let waiting = look.threads.filter { $0.record.map { long.contains($0.slot) } ?? false }
+    let activities = watch.activities(of: waiting.map(\.id), in: look)
     let stacks = captureStacks(alive, look)
     let assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true)
     var alarms = AlarmReport(
@@ -137,7 +142,7 @@ package final class OwnProcess {
         Set(
           report.resources.filter { finding.resources.contains($0.id) }.map(\.address.rawValue)))
     }
-    report.findings += longWaits(in: long, look, report, assembler)
+    report.findings += longWaits(waiting, look, report, assembler, activities)
     guard !report.findings.isEmpty else { return nil }
     let named = Set(report.findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
     report.threads.removeAll { $0.kind ?? .thread != .thread && !named.contains($0.id) }
@@ -242,17 +247,16 @@ package final class OwnProcess {
   }
 
   private func longWaits(
-    in slots: Set<UInt32>, _ look: Look, _ report: HangReport, _ assembler: ReportAssembler
+    _ waiting: [SeenThread], _ look: Look, _ report: HangReport, _ assembler: ReportAssembler,
+    _ activities: [ThreadID: HangActivity]
   ) -> [Finding] {
-    let waiting = look.threads.filter { seen in
-      seen.record.map { slots.contains($0.slot) } ?? false
-    }
     let resources = waiting.compactMap { look.snapshot.threads[$0.id.rawValue - 1].wait?.resource }
     let maker = LongWaitFinding(
       threads: report.threads, resources: report.resources, process: report.process,
       history: assembler.history(resources, look))
     return waiting.compactMap { seen in
-      report.threads.first { $0.id == seen.id }.flatMap { maker.finding(for: $0) }
+      let facts = watch.facts(of: seen.id, in: look, activities, assembler)
+      return report.threads.first { $0.id == seen.id }.flatMap { maker.finding(for: $0, facts) }
     }
   }
 }

@@ -268,13 +268,7 @@ struct ReportAssembler {
   ) -> [Frame] {
     let kind = HCK_FUTEX_LOCK.rawValue
     guard hold.key.kind == kind else { return [] }
-    // A drop-in says where, in front of the word.
-    var mark = hck_futex_mark()
-    let size = MemoryLayout<hck_futex_mark>.size
-    let got = withUnsafeMutableBytes(of: &mark) {
-      memory.read(hold.key.address &- UInt64(size), into: $0)
-    }
-    if got == size, mark.created.mark == HCK_CREATION_MARK, mark.taken != 0 {
+    if let mark = Self.mark(of: hold.key.address, memory) {
       return symbolizer.frames(for: [RawFrame(pc: mark.taken, cfa: 0, isExact: false)])
     }
     guard all.count(where: { $0.key.kind == kind && $0.site == nil }) == 1 else { return [] }
@@ -283,6 +277,14 @@ struct ReportAssembler {
       if !stack[index + 1].runtime { return Array(stack[(index + 1)...]) }
     }
     return []
+  }
+
+  /// A drop-in Mutex says where it was taken last, in front of the word; nil for any other.
+  static func mark(of word: UInt64, _ memory: ProcessMemory) -> hck_futex_mark? {
+    var mark = hck_futex_mark()
+    let size = MemoryLayout<hck_futex_mark>.size
+    let got = withUnsafeMutableBytes(of: &mark) { memory.read(word &- UInt64(size), into: $0) }
+    return got == size && mark.created.mark == HCK_CREATION_MARK && mark.taken != 0 ? mark : nil
   }
 
   func acquisition(_ site: RecordedSite?, live: [RawFrame]) -> [Frame] {

@@ -15,6 +15,7 @@ final class RunProcess: HangSource {
   let main: MainWatch
   let reader: ProcReader
   let runLoops: RunLoopWatch
+  let livelocks: LivelockWatch
   /// Those that have lasted for the threshold, as they stood then.
   var openInversions: [(opened: InversionWatch.Opened, picture: Picture)] = []
   let files: ProcessFiles
@@ -46,6 +47,7 @@ final class RunProcess: HangSource {
     reader = ProcReader(pid)
     main = MainWatch(watch, reader: reader)
     runLoops = RunLoopWatch(watch)
+    livelocks = LivelockWatch(watch)
     pidfd = hck_pidfd_open(pid.rawValue)
     watch.stopper = capture
     watch.pidfd = pidfd
@@ -104,18 +106,24 @@ final class RunProcess: HangSource {
     var limits: [String]
     /// What was done to the resources without owners.
     var history: [ResourceID: [ResourceEvent]] = [:]
+    /// What was seen of the long waits among its threads.
+    var waits: [ThreadID: LongWaitFacts] = [:]
   }
 
   /// `deadlocks`, `waitsOf`: whose resources' history is wanted.
   func picture(
     of look: Look, deadlocks: [Deadlock] = [], waitsOf threads: [ThreadID] = []
   ) -> Picture {
+    let activities = watch.activities(of: threads, in: look)
     let stacks = capturedStacks(look)
     let assembler = assembler(alive: true)
     var picture = picture(of: look, stacks: stacks, assembler: assembler, alive: true)
     let waits = look.snapshot.threads.filter { threads.contains($0.id) }.compactMap(\.wait)
     picture.history = assembler.history(
       deadlocks.flatMap(\.edges).map(\.resource) + waits.map(\.resource), look)
+    for id in threads where look.snapshot.threads[id.rawValue - 1].wait != nil {
+      picture.waits[id] = watch.facts(of: id, in: look, activities, assembler)
+    }
     return picture
   }
 

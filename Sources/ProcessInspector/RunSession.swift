@@ -82,6 +82,7 @@ package final class RunSession: RunWatch {
       if let event = tellStranded(of: process, now: now) { events.append(event) }
       if let event = tellPools(of: process, now: now) { events.append(event) }
       if let event = tellHangs(of: process, now: now) { events.append(event) }
+      if let event = tellLivelocks(of: process, now: now) { events.append(event) }
       if let event = tellAlarms(of: process, now: now) { events.append(event) }
       if let event = tellRaces(of: process) { events.append(event) }
       let isGone = !process.isRoot && !process.isAlive
@@ -321,18 +322,23 @@ package final class RunSession: RunWatch {
 
   /// Those about threads that no finding names yet.
   private func untold(_ findings: [Finding], _ picture: RunProcess.Picture) -> [Finding] {
-    let told = Set(report.findings.flatMap(\.threads))
+    let told = Set(report.findings.flatMap(subjects))
     let tids = Set(report.threads.filter { told.contains($0.id) }.map(\.tid))
     return findings.filter { finding in
-      !picture.threads.contains { finding.threads.contains($0.id) && tids.contains($0.tid) }
+      !picture.threads.contains { subjects(finding).contains($0.id) && tids.contains($0.tid) }
     }
+  }
+
+  /// Of a long wait the one that waits: others are named who are in its way.
+  private func subjects(_ finding: Finding) -> [ThreadID] {
+    finding.kind == .longWait ? Array(finding.threads.prefix(1)) : finding.threads
   }
 
   /// The waits that have become long since the last look, each told once.
   private func tellLongWaits(of process: RunProcess, now: UInt64) -> RunEvent? {
     let slots = process.watch.newLongWaits(now: now, threshold: setup.waitThreshold)
     guard !slots.isEmpty else { return nil }
-    let look = process.wholeLook(now: now)
+    let look = process.watch.look(atWaitsIn: slots, now: now)
     let ids = look.threads.filter { seen in
       seen.record.map { slots.contains($0.slot) } ?? false
         && look.snapshot.threads[seen.id.rawValue - 1].wait != nil
@@ -354,7 +360,7 @@ package final class RunSession: RunWatch {
       guard let wait = thread.waitsFor, thread.kind ?? .thread == .thread,
         ids?.contains(thread.id) ?? ((wait.seconds ?? 0) >= threshold)
       else { return nil }
-      return maker.finding(for: thread)
+      return maker.finding(for: thread, picture.waits[thread.id] ?? LongWaitFacts())
     }
   }
 

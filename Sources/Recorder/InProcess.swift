@@ -105,6 +105,22 @@
       agentHold?(word, frame)
     }
 
+    private static let agentTried = agentFunction("hck_agent_tried", as: HoldFunction.self)
+    private static let agentGot = agentFunction("hck_agent_got", as: VoidFunction.self)
+    private typealias VoidFunction = @convention(c) () -> Void
+
+    /// The thread tried for a `Mutex` in vain.
+    public static func triedInVain(_ word: ResourceWord, _ frame: UnsafeRawPointer) {
+      if let agentTried {
+        agentTried(word, frame)
+      } else if currentSlot() != nil {
+        Recorder.triedInVain(word, frame)
+      }
+    }
+
+    /// The thread has got one by a try, and that does not go on record.
+    public static func gotByTry() { if let agentGot { agentGot() } else { Recorder.gotByTry() } }
+
     /// The thread is about to give it back.
     public static func agentGave(_ word: ResourceWord) { agentRelease?(word) }
 

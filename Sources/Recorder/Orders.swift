@@ -20,6 +20,7 @@ private let settledAfter: UInt32 = 16
 /// Nothing is kept across a call: that would be a store, for which the next locked operation waits.
 @usableFromInline @inline(never)
 func nested(_ slot: Slot, _ index: UInt64) {
+  if slot.pointee.trial.lock != 0 { gotOn(slot, index) }
   let base = slot.pointee.order_base
   guard let orders = slot.pointee.orders, let shared = sharedOrders(orders),
     base != onAnyQueue || index > 1

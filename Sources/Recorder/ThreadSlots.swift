@@ -112,6 +112,8 @@ private func prepare(_ slot: Slot, _ arena: UnsafeMutablePointer<hck_arena>) {
   slot.pointee.knows = 0
   slot.pointee.given_to = 0
   slot.pointee.taken_from = 0
+  slot.pointee.trial.lock = 0
+  slot.pointee.trial.version = 0
   slot.pointee.born = hck_load32(&arena.pointee.clock)
   hck_store32(&slot.pointee.state, HCK_SLOT_STARTING.rawValue)
 }

@@ -128,6 +128,7 @@ final class WatchLoop: Sendable {
       var pools: HangReport?
       var blocking: HangReport?
       var stranded: HangReport?
+      var livelocks: HangReport?
       var picture: HangReport?
       var hanging: [HangReport] = []
       let isLast = ending.load(ordering: .acquiring) == 1
@@ -147,6 +148,7 @@ final class WatchLoop: Sendable {
         }
         pools = process?.poolReport(now: now)
         stranded = process?.strandedReport(now: now, hang: configuration.hangThreshold)
+        livelocks = process?.livelockReport(now: now)
         orders = process?.orderReport(now: now, isLast: isLast)
         if QuitSignal.hasCome() { picture = process?.picture(now: now) }
         hangs.unseen(attention.lapse())
@@ -165,6 +167,7 @@ final class WatchLoop: Sendable {
       if let pools { tell(pools) }
       if let blocking { tell(blocking) }
       if let stranded { tell(stranded) }
+      if let livelocks { tell(livelocks) }
       if let orders { tell(orders) }
       if let picture { lanes.show(picture, color: configuration.color) }
       hanging.forEach(tell)

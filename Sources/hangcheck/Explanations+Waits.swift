@@ -44,12 +44,17 @@ extension Explanations {
 
   static let longWait = Explanation(
     means: "A thread has waited for one resource longer than the threshold, and no circle explains"
-      + " it.",
+      + " it. Somebody holds it for long: the note says what that one does meanwhile. Or others take"
+      + " it again and again while the waiter is passed over; a writer, while readers keep coming.",
     why: "The holder is slow, sleeps, or waits for something outside; or the event that is waited"
-      + " for has not happened.",
+      + " for has not happened. A loop gives a lock back and takes it again before the waiter is"
+      + " awake; glibc's read-write lock lets readers in as long as one of them reads.",
     fix: "Look at what the holder does while it holds the resource, and take slow work out of it."
+      + " Use a lock that is handed over (Synchronization.Mutex), or one that prefers writers"
+      + " (PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP)."
       + " If the wait is meant to be long, raise --wait-threshold.",
-    limits: "It is a note: a long wait can be right.")
+    limits: "It is a note: a long wait can be right. Who took it meanwhile is seen every 10 to 35"
+      + " ms: more may have been missed.")
 
   static let priorityInversion = Explanation(
     means: "A thread of higher priority waited, for longer than --inversion-threshold, for what one"
@@ -79,8 +84,14 @@ extension Explanations {
       + " limit, are not blocked: a pool that is only busy is not reported.")
 
   static let livelock = Explanation(
-    means: "Threads keep failing to take locks from each other, and none of them progresses.",
+    means: "Threads keep failing to take locks from each other: each tries, without a wait or with"
+      + " a time limit, for what another one of them holds, gives back what it has and tries again."
+      + " For --wait-threshold none of them has got on.",
     why: "All of them try, back off and try again in the same rhythm.",
-    fix: "Use one order in place of try and back off, or wait for a random time between the tries.",
-    limits: "It is a statement about the time that was watched; the next try may succeed.")
+    fix: "Take the locks in one order and wait for them, in place of try and back off; or wait"
+      + " without a lock for what could not be had; or back off for a random time that grows.",
+    limits: "It is a statement about the time that was watched; the next try may succeed. A plain"
+      + " Synchronization.Mutex that is free is taken without any call: such tries are seen over the"
+      + " drop-in alone. Who holds a spin lock or reads under a read-write lock is known only of"
+      + " threads that fail themselves.")
 }

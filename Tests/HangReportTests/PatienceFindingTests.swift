@@ -99,4 +99,69 @@ import WaitForGraph
       global.message.hasPrefix(
         "the only thread of the global queue (QoS default) is blocked and has been for 3.0 s"))
   }
+
+  static func wait(_ facts: LongWaitFacts) -> Finding? {
+    let resource = Resource(
+      id: ResourceID(1), kind: .mutex, name: nil, address: Address(0x1000), owners: [ThreadID(1)],
+      waiters: [ThreadID(2)])
+    return LongWaitFinding(threads: threads, resources: [resource]).finding(for: threads[1], facts)
+  }
+
+  @Test("what the holder does belongs to a long wait")
+  func holder() throws {
+    let call = HangActivity(.call("recvfrom", "descriptor 7, a socket"))
+    let finding = try #require(Self.wait(LongWaitFacts(activities: [ThreadID(1): call])))
+    #expect(finding.kind == .longWait && finding.severity == .note)
+    #expect(
+      finding.message
+        == "\"bus\" has waited 0.4 s for mutex 0x1000; held for 0.5 s by \"weather\", which is in"
+        + " recvfrom (descriptor 7, a socket)")
+    #expect(finding.threads == [2, 1].map { ThreadID($0) })
+    #expect(finding.evidence.map(\.stack.first?.line) == [2, 10, 1])
+    let sleeps = HangActivity(.call("clock_nanosleep", nil))
+    let other = try #require(Self.wait(LongWaitFacts(activities: [ThreadID(1): sleeps])))
+    #expect(other.message.hasSuffix("by \"weather\", which sleeps"))
+    #expect(other.fingerprint == finding.fingerprint)
+  }
+
+  @Test("who took it again and again is told where nobody held it for long", arguments: [4, 5])
+  func passedOver(_ count: Int) throws {
+    let facts = LongWaitFacts(
+      taken: count, seconds: 0.3,
+      takers: [.init(thread: ThreadID(3), count: count, stack: [Self.frame("took", 30)])])
+    let finding = try #require(Self.wait(facts))
+    let words = "was passed over at least 5 times in 0.3 s, when others took it (\"communication\""
+    #expect(finding.message.contains(words) == (count == 5))
+    #expect(finding.threads.contains(ThreadID(3)) == (count == 5))
+  }
+
+  @Test("a livelock names who tries for what, and what each holds")
+  func livelock() throws {
+    let resources = [1, 2].map {
+      Resource(
+        id: ResourceID($0), kind: .mutex, name: nil, address: Address(UInt64($0) * 0x1000),
+        owners: [], waiters: [])
+    }
+    let facts = LivelockFacts(
+      members: [
+        .init(
+          thread: ThreadID(1), failures: 12, wanted: ResourceID(2), tried: [Self.frame("a", 1)],
+          taken: [Self.frame("b", 2)]),
+        .init(
+          thread: ThreadID(3), failures: 1, wanted: ResourceID(1), tried: [Self.frame("c", 3)],
+          taken: [Self.frame("d", 4)]),
+      ], seconds: 2)
+    let maker = LivelockFinding(threads: Self.threads, resources: resources)
+    let finding = try #require(maker.finding(for: facts))
+    #expect(
+      finding.message
+        == "threads \"weather\" and \"communication\" keep failing to take what the other one holds,"
+        + " and none has got on for 2.0 s: \"weather\" tried for mutex 0x2000 in vain 12 times while"
+        + " it held mutex 0x1000; \"communication\" tried for mutex 0x1000 in vain once while it held"
+        + " mutex 0x2000")
+    #expect(finding.cycle.map(\.ownedBy) == [3, 1].map { ThreadID($0) })
+    // Where each takes what the other wants, and where it tries.
+    #expect(finding.evidence.map(\.stack.first?.line) == [4, 1, 2, 3])
+    #expect(maker.finding(for: LivelockFacts(members: [], seconds: 2)) == nil)
+  }
 }

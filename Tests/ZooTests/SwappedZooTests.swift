@@ -74,12 +74,19 @@ private actor Swapped {
         adding: [
           "HANGCHECK_OPTIONS":
             // A note of a long wait would stand among a healthy program's own words.
-            "log=\(log.path) wait-threshold=\(fixture.isHealthy ? 15 : 3)s \(options)"
+            "log=\(log.path) wait-threshold=\(threshold(fixture)) \(options)"
         ])
       let lines = ((try? Data(contentsOf: log)) ?? Data()).split(separator: UInt8(ascii: "\n"))
       let reports = try lines.map { try JSONDecoder().decode(HangReport.self, from: Data($0)) }
       return Result(outcome: outcome, reports: reports)
     }
+  }
+
+  private static func threshold(_ fixture: Fixture) -> String {
+    if let index = fixture.options.firstIndex(of: "--wait-threshold") {
+      return fixture.options[index + 1]
+    }
+    return fixture.isHealthy ? "15s" : "3s"
   }
 
   /// Builds the executable of a source; one that does not compile fails alone.

@@ -176,7 +176,26 @@ enum hck_slot_state {
 
 #define HCK_SLOT_BYTES 8192
 #define HCK_OWN_LOCKS 32
-#define HCK_SLOT_ENTRIES 44 // held inside the slot; more go to a chunk
+#define HCK_SLOT_ENTRIES 40 // held inside the slot; more go to a chunk
+
+// What a thread tried to take in vain lately, without a wait or with one that ended by itself. Written
+// where a try fails, and wiped where the thread gets a lock by a try while it holds others, or gets
+// this one: then it gets on.
+#define HCK_TRIAL_HELD 2
+typedef struct hck_trial {
+  uint64_t lock;     // resource word without flags; 0 while the last try was none in vain
+  uint32_t failures; // since the thread got on
+  uint32_t since;    // arena clock of the first of them
+  uint32_t last;     // arena clock of the last whose site was kept
+  uint32_t owner;    // tid that the lock's memory named then; 0 for none
+  uint32_t version;  // odd while it is written
+  uint32_t held;     // entries of `holds`
+  hck_entry site;    // of the last
+  hck_entry holds[HCK_TRIAL_HELD]; // what it held then, the newest first
+  // What lay on the stack above the site's window: wrappers of the libraries keep no frame pointers.
+  uint64_t more_words;
+  uint64_t more[HCK_TALLY_WORDS];
+} hck_trial;
 
 typedef struct hck_slot {
   uint64_t wait;     // resource word, 0 when it does not wait
@@ -221,7 +240,8 @@ typedef struct hck_slot {
   uint64_t own_locks[HCK_OWN_LOCKS];
   uint32_t own_segments[HCK_OWN_LOCKS];
   uint32_t own_since[HCK_OWN_LOCKS];
-  char reserved[HCK_SLOT_BYTES - 64 - 48 - 16 - 16 - 8 - 16 - 16 - 56 - 16 * HCK_OWN_LOCKS - (HCK_SLOT_ENTRIES + 1) * sizeof(hck_entry)];
+  hck_trial trial;
+  char reserved[HCK_SLOT_BYTES - 64 - 48 - 16 - 16 - 8 - 16 - 16 - 56 - 16 * HCK_OWN_LOCKS - sizeof(hck_trial) - (HCK_SLOT_ENTRIES + 1) * sizeof(hck_entry)];
   hck_entry entries[HCK_SLOT_ENTRIES];
 } hck_slot;
 

@@ -95,6 +95,8 @@ extern __thread hck_race_thread *_Nullable hck_tls_race __attribute__((tls_model
 // Who asks for the order that the drop-ins make: HCK_ORDER_…, 0 for nobody. Not hidden: clients' code, in which a drop-in's fast path is
 // expanded, may lie in another library.
 extern uint32_t hck_racing;
+// 1 once a thread has tried for a Mutex in vain; not hidden either.
+extern uint32_t hck_tried;
 // One access of so many is looked at; whether stale writes are told.
 extern uint32_t hck_race_period HCK_HIDDEN;
 extern uint32_t hck_race_stale HCK_HIDDEN;
@@ -106,6 +108,10 @@ extern hck_race_thread *_Nullable hck_race_table[HCK_RACE_THREADS] HCK_HIDDEN;
 #define HCK_ORDER_LOCKS 2u // lock orders
 #define HCK_ORDER_AGENT 4u // the agent, which learns them as well, but does not see a Mutex that is free
 HCK_INLINE uint32_t hck_is_asked(void) { return __atomic_load_n(&hck_racing, __ATOMIC_RELAXED); }
+HCK_INLINE uint32_t hck_has_tried(void) { return __atomic_load_n(&hck_tried, __ATOMIC_RELAXED); }
+HCK_INLINE void hck_set_tried(void) {
+  if (!hck_has_tried()) { __atomic_store_n(&hck_tried, 1, __ATOMIC_RELAXED); }
+}
 HCK_INLINE uint32_t hck_is_ordering(void) { return hck_is_asked() & (HCK_ORDER_RACES | HCK_ORDER_LOCKS); }
 HCK_INLINE uint32_t hck_tells_agent(void) { return hck_is_asked() & HCK_ORDER_AGENT; }
 HCK_INLINE uint32_t hck_is_racing(void) { return hck_is_ordering() & HCK_ORDER_RACES; }

@@ -6,18 +6,24 @@
 #include "hck_thread.h"
 
 // Keeps more of the stack than a site's window does: this is not on a hot path.
-HCK_INLINE void hck_more_site(
-  const hck_slot *_Nonnull slot, hck_tally *_Nonnull record, const void *_Nonnull frame) {
+HCK_INLINE uint64_t hck_more_words(
+  const hck_slot *_Nonnull slot, uint16_t length, uint64_t *_Nonnull more, const void *_Nonnull frame) {
   uint64_t at = (uint64_t)frame;
   uint64_t end = at >= slot->stack_low && at < slot->stack_high ? slot->stack_high : (at | 4095) + 1;
   uint64_t words = 0;
   at += HCK_WINDOW_BYTES;
-  if (record->site.length == HCK_WINDOW_BYTES) {
-    for (; words < HCK_TALLY_WORDS && at + 8 <= end; words++, at += 8) {
-      record->more[words] = *(const uint64_t *)at;
-    }
+  if (length == HCK_WINDOW_BYTES) {
+    for (; words < HCK_TALLY_WORDS && at + 8 <= end; words++, at += 8) { more[words] = *(const uint64_t *)at; }
   }
-  record->more_words = words;
+  return words;
+}
+HCK_INLINE void hck_more_site(
+  const hck_slot *_Nonnull slot, hck_tally *_Nonnull record, const void *_Nonnull frame) {
+  record->more_words = hck_more_words(slot, record->site.length, record->more, frame);
+}
+HCK_INLINE void hck_trial_site(hck_slot *_Nonnull slot, const void *_Nonnull frame) {
+  hck_site(slot, &slot->trial.site, frame);
+  slot->trial.more_words = hck_more_words(slot, slot->trial.site.length, slot->trial.more, frame);
 }
 
 // One number for resource, operation and call site. The call site is the return address and, where

@@ -148,6 +148,7 @@ extension TextPage {
     let words = cycle.words
     let lock = style.lock(cycle.letter(edge.waitsFor))
     let itself = edge.thread == edge.ownedBy ? " itself" : ""
+    if cycle.finding.kind == .livelock { return "tries for \(lock) in vain, taken by" }
     return switch words.relation(edge) {
     case .isJoined: "waits for the end of" + itself
     case .isGone: "\(words.waits(edge, for: lock)), last held by"
