@@ -17,27 +17,27 @@ static int (*try)(int);
 static void (*give)(int);
 static int members = 2, milliseconds = 3000;
 
-static void lock_mutex(int i) { pthread_mutex_lock(&mutexes[i]); }  // HOLDS(try:ann,try:ben)
+static void lock_mutex(int i) { pthread_mutex_lock(&mutexes[i]); }  // HOLDS(try:ann,try:ben,timed:ann,timed:ben,clock:ann,clock:ben,two-seconds:ann,two-seconds:ben,three:ann,three:ben,three:cat)
 static void unlock_mutex(int i) { pthread_mutex_unlock(&mutexes[i]); }
-static int try_mutex(int i) { return pthread_mutex_trylock(&mutexes[i]) == 0; }  // WAITS(try:ann,try:ben)
+static int try_mutex(int i) { return pthread_mutex_trylock(&mutexes[i]) == 0; }  // WAITS(try:ann,try:ben,two-seconds:ann,two-seconds:ben,inside:ann,inside:ben,three:ann,three:ben,three:cat)
 static int time_mutex(int i) {
   struct timespec at = in(CLOCK_REALTIME, 20);
-  return pthread_mutex_timedlock(&mutexes[i], &at) == 0;
+  return pthread_mutex_timedlock(&mutexes[i], &at) == 0;  // WAITS(timed:ann,timed:ben)
 }
 static int clock_mutex(int i) {
   struct timespec at = in(CLOCK_MONOTONIC, 20);
-  return pthread_mutex_clocklock(&mutexes[i], CLOCK_MONOTONIC, &at) == 0;
+  return pthread_mutex_clocklock(&mutexes[i], CLOCK_MONOTONIC, &at) == 0;  // WAITS(clock:ann,clock:ben)
 }
 static void read_record(int i) { pthread_rwlock_rdlock(&records[i]); }  // HOLDS(readers:ann,readers:ben)
-static void write_record(int i) { pthread_rwlock_wrlock(&records[i]); }
+static void write_record(int i) { pthread_rwlock_wrlock(&records[i]); }  // HOLDS(writers:ann,writers:ben)
 static int try_record(int i) { return pthread_rwlock_trywrlock(&records[i]) == 0; }  // WAITS(readers:ann,readers:ben)
 static int time_record(int i) {
   struct timespec at = in(CLOCK_REALTIME, 20);
-  return pthread_rwlock_timedwrlock(&records[i], &at) == 0;
+  return pthread_rwlock_timedwrlock(&records[i], &at) == 0;  // WAITS(writers:ann,writers:ben)
 }
 static void unlock_record(int i) { pthread_rwlock_unlock(&records[i]); }
-static void lock_spin(int i) { pthread_spin_lock(&spins[i]); }
-static int try_spin(int i) { return pthread_spin_trylock(&spins[i]) == 0; }
+static void lock_spin(int i) { pthread_spin_lock(&spins[i]); }  // HOLDS(spin:ann,spin:ben)
+static int try_spin(int i) { return pthread_spin_trylock(&spins[i]) == 0; }  // WAITS(spin:ann,spin:ben)
 static void unlock_spin(int i) { pthread_spin_unlock(&spins[i]); }
 static void lock_permit(int i) { sem_wait(&permits[i]); }  // HOLDS(permits:ann,permits:ben)
 static int time_permit(int i) {
@@ -45,8 +45,8 @@ static int time_permit(int i) {
   return sem_timedwait(&permits[i], &at) == 0;  // WAITS(permits:ann,permits:ben)
 }
 static void unlock_permit(int i) { sem_post(&permits[i]); }
-static void lock_c11(int i) { mtx_lock(&c11[i]); }
-static int try_c11(int i) { return mtx_trylock(&c11[i]) == thrd_success; }
+static void lock_c11(int i) { mtx_lock(&c11[i]); }  // HOLDS(c11:ann,c11:ben)
+static int try_c11(int i) { return mtx_trylock(&c11[i]) == thrd_success; }  // WAITS(c11:ann,c11:ben)
 static void unlock_c11(int i) { mtx_unlock(&c11[i]); }
 
 // All members come here before any goes on; no call that is watched says so.

@@ -86,7 +86,9 @@ func timed() {
   inStep { own, within in
     locks[own].lock()
     within()
-    if locks[1 - own].lock(before: Date(timeIntervalSinceNow: 0.03)) { locks[1 - own].unlock() }
+    let soon = Date(timeIntervalSinceNow: 0.03)
+    let got = locks[1 - own].lock(before: soon)  // WAITS(timed:ann,timed:ben)
+    if got { locks[1 - own].unlock() }
     within()
     locks[own].unlock()
   }
@@ -98,7 +100,7 @@ func recursive() {
     locks[own].lock()
     locks[own].lock()
     within()
-    if locks[1 - own].try() { locks[1 - own].unlock() }
+    if locks[1 - own].try() { locks[1 - own].unlock() }  // WAITS(recursive:ann,recursive:ben)
     within()
     locks[own].unlock()
     locks[own].unlock()
@@ -113,7 +115,9 @@ func withPermits(isLucky: Bool) {
   inStep(isLucky: isLucky) { own, within in
     permits[own].wait()
     within()
-    if permits[1 - own].wait(timeout: .now() + 0.03) == .success { permits[1 - own].signal() }
+    let soon = DispatchTime.now() + 0.03
+    let got = permits[1 - own].wait(timeout: soon)  // WAITS(permits:ann,permits:ben)
+    if got == .success { permits[1 - own].signal() }
     within()
     permits[own].signal()
   }
@@ -131,13 +135,13 @@ func withMutexes(isLucky: Bool) {
     if own == 0 {
       values.first.withLock { _ in
         within()
-        _ = values.second.withLockIfAvailable { $0 += 1 }
+        _ = values.second.withLockIfAvailable { $0 += 1 }  // WAITS(mutexes:ann)
         within()
       }
     } else {
       values.second.withLock { _ in
         within()
-        _ = values.first.withLockIfAvailable { $0 += 1 }
+        _ = values.first.withLockIfAvailable { $0 += 1 }  // WAITS(mutexes:ben)
         within()
       }
     }
