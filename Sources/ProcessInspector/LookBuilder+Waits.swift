@@ -8,6 +8,7 @@ extension LookBuilder {
     let (recorded, tid) = (waits[index], threads[index].tid)
     if threads[index].isIdle { return nil }
     if let recorded, let wait = confirmed(recorded, tid) { return wait }
+    if let known = knownWaits[tid], known.fits(standing) { return known.wait }
     guard case .blocked(let address, true) = standing.kind else { return nil }
     func wait(_ address: UInt64, _ kind: UInt32, isShared: Bool = false) -> RecordedWait {
       RecordedWait(

@@ -39,6 +39,14 @@ public struct ProcessFiles: Sendable {
     folder = "/proc/\(pid.rawValue)"
   }
 
+  /// What stands before the paths of its files where it sees other files than this process; else "".
+  var root: String {
+    var own = stat()
+    var other = stat()
+    guard stat("/", &own) == 0, stat(folder + "/root/.", &other) == 0 else { return "" }
+    return own.st_dev == other.st_dev && own.st_ino == other.st_ino ? "" : folder + "/root"
+  }
+
   public func threads() -> [KernelThreadID] {
     guard let directory = opendir(folder + "/task") else { return [] }
     defer { closedir(directory) }

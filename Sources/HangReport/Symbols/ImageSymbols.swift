@@ -57,14 +57,13 @@ package struct ImageSymbols {
     // libelf owns both while the file is open.
     let table = UnsafeRawBufferPointer(start: tableStart, count: data.pointee.d_size)
     let names = UnsafeRawBufferPointer(start: textStart, count: text.pointee.d_size)
+    var begins = [Bool](repeating: false, count: 256)
+    for first in wanted.values.joined().compactMap(\.utf8.first) { begins[Int(first)] = true }
     for at in stride(from: 0, to: table.count - 23, by: 24) {
       let section = table.loadUnaligned(fromByteOffset: at + 6, as: UInt16.self)
       let start = Int(table.loadUnaligned(fromByteOffset: at, as: UInt32.self))
-      // Everything asked for begins with one of these: most symbols end here.
-      guard section != 0, start < names.count,
-        names[start] == UInt8(ascii: "_") || names[start] == UInt8(ascii: "d")
-          || names[start] == UInt8(ascii: "s") || names[start] == UInt8(ascii: "$")
-      else { continue }
+      // What is asked for begins with few letters: most symbols end here.
+      guard section != 0, start < names.count, begins[Int(names[start])] else { continue }
       // The longest name asked for has fewer bytes; of a versioned one "@" ends the name.
       var length = 0
       while start + length < names.count, length < 128, names[start + length] != 0,
