@@ -17,7 +17,7 @@ enum Help {
 
   static let full = """
     usage: hangcheck [run] [options] [--] program [argument…]  watch an unmodified program
-           hangcheck attach [options] PID                      (not in this version)
+           hangcheck attach [options] PID                      why a running process hangs
            hangcheck core [options] CORE [EXECUTABLE]          (not in this version)
            hangcheck report [options] FILE                     render a saved JSON report
            hangcheck explain KIND                              what a finding means, how to fix it
@@ -53,6 +53,12 @@ enum Help {
       --inversion-threshold DURATION  an urgent thread that waits for a less urgent one (100ms)
       --hang-threshold (not in this version)
 
+    Of attach, which explains a process that was never started under hangcheck, stops it for
+    some milliseconds and leaves it as it was
+      --no-stop                 read /proc alone: no stacks of threads that run
+      --watch SECONDS           look again until something is wrong or the time is up
+      --all                     instead of PID: every process of this user; lists those that hang
+
     What is done
       --on-deadlock auto|terminate|core|continue
                           after a certain deadlock was reported (auto: end the program when its
@@ -69,7 +75,8 @@ enum Help {
     Without an agent nothing is started (69). A program that the agent cannot enter (static,
     setuid, 32-bit, not glibc's) runs all the same, after a line that says so.
 
-    Exit status: the program's own (128+N for signal N); 66 a finding at or above --fail-on;
+    Exit status: the program's own (128+N for signal N), of attach 0; 66 a finding at or above
+    --fail-on;
     64 a bad command line or unwritable output; 65 an unreadable input; 69 nothing can be
     inspected; 124 ended by --timeout; 126, 127 the program cannot be executed, is not found.
 

@@ -11,7 +11,7 @@ extension Arena {
     var seen: Set<String> = []
     let mappings = files.mappings()
     for (index, mapping) in mappings.enumerated() where mapping.isWritable {
-      let isShared = mapping.path == "/memfd:hangcheck (deleted)"
+      let isShared = mapping.path == "/memfd:hangcheck"
       guard isShared ? seen.insert(mapping.path).inserted : mayBeOwn(mappings, index),
         let head = RemoteBytes(memory, mapping.start, MemoryLayout<hck_arena>.offset(of: \.clock) ?? 0),
         head.word(0) == HCK_MAGIC, head.word32(8) == HCK_LAYOUT_VERSION

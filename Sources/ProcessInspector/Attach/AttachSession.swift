@@ -39,6 +39,8 @@ package final class AttachSession {
 
   /// How long all threads may take to stop.
   private static let patience: UInt64 = 20_000_000
+  /// How long threads may take to be back in the calls that the stop interrupted.
+  private static let returning: UInt64 = 10_000_000
   /// Between two looks that must agree.
   private static let interval: UInt64 = 25_000_000
   /// So long a look goes on while something looks like a deadlock and is not certain.
@@ -80,8 +82,8 @@ package final class AttachSession {
   private func noteLimits() {
     if arena.isBare {
       limits.append(
-        "where locks were taken, and who reads a read-write lock: that is on record only in a program"
-          + " that was started under hangcheck or uses its drop-ins")
+        "where locks were taken: that is on record only in a program that was started under hangcheck"
+          + " or uses its drop-ins")
     }
     if hasNoLibC {
       limits.append(
@@ -117,8 +119,13 @@ package final class AttachSession {
       confirmed += more
       if !more.isEmpty { break }
     }
+    var pool: PoolWatch.Exhausted?
+    if confirmed.isEmpty {
+      pool = pools.exhausted(
+        look, rested: watch.quiet, now: hck_monotonic_ns(), threshold: setup.waitThreshold)
+    }
     try checkIdentity()
-    return report(confirmed, confirmed.last?.look ?? look, stacks, assembler)
+    return report(confirmed, pool, pool?.look ?? confirmed.last?.look ?? look, stacks, assembler)
   }
 
   /// Refuses what was read of two processes, or of none.
@@ -147,17 +154,28 @@ package final class AttachSession {
     }
     let sleepers = SleeperCapture(files: files, memory: memory)
     for tid in threads where stacks[tid] == nil { stacks[tid] = sleepers.capture(tid) }
-    // Whoever stands where it stood has not run but for our stop.
+    // Whoever stands where it stood has not run but for our stop; it takes a moment to come back.
+    calls = [:]
+    let deadline = hck_monotonic_ns() &+ Self.returning
     for (tid, call) in before {
       guard let call else {
         quiet[tid] = nil
+        calls[tid] = proc.systemCall(tid)?.call
         continue
       }
-      if proc.systemCall(tid)?.call != call { quiet[tid] = nil }
+      var now = proc.systemCall(tid)?.call
+      while now != call, hck_monotonic_ns() < deadline {
+        usleep(200)
+        now = proc.systemCall(tid)?.call
+      }
+      calls[tid] = now
+      if now != call { quiet[tid] = nil }
     }
     watch.quiet = quiet
     return stacks
   }
+  /// The calls that threads are in after the stop.
+  private var calls: [KernelThreadID: SystemCall] = [:]
 
   /// What the stacks tell of waits that are not on record.
   private func name(_ stacks: [KernelThreadID: CapturedThread], _ assembler: ReportAssembler) {
@@ -169,7 +187,7 @@ package final class AttachSession {
     let inner = Dictionary(outer.map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
     var known: [KernelThreadID: KnownWait] = [:]
     for (tid, thread) in stacks {
-      let call = proc.systemCall(tid)?.call
+      let call = calls[tid]
       guard call == nil || call?.number == SystemCalls.futex else { continue }
       let frames = unwinder.unwind(thread.registers, stack: [thread.stack], limit: 10).frames
       known[tid] = reader.wait(
@@ -182,8 +200,8 @@ package final class AttachSession {
   // MARK: - The report
 
   private func report(
-    _ confirmed: [ConfirmedDeadlock], _ look: Look, _ stacks: [KernelThreadID: CapturedThread],
-    _ assembler: ReportAssembler
+    _ confirmed: [ConfirmedDeadlock], _ pool: PoolWatch.Exhausted?, _ look: Look,
+    _ stacks: [KernelThreadID: CapturedThread], _ assembler: ReportAssembler
   ) -> HangReport {
     let process = WatchedProcess(
       pid: pid.rawValue, executable: files.executable(), arguments: files.arguments())
@@ -198,7 +216,10 @@ package final class AttachSession {
     let maker = DeadlockFinding(
       threads: threads, resources: resources, process: process, history: history)
     report.findings = confirmed.map { maker.finding(for: $0.deadlock) }
-    report.findings += exhaustedPools(look, report)
+    if let pool {
+      let words = PoolFinding(threads: threads, resources: resources, process: process)
+      report.findings.append(words.finding(for: pool.facts))
+    }
     report.findings += longWaits(report, history)
     let named = Set(report.findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
     report.threads.removeAll { $0.kind ?? .thread != .thread && !named.contains($0.id) }
@@ -213,6 +234,22 @@ package final class AttachSession {
     let missing = look.threads.count {
       $0.isAlive && $0.kind == .thread && stacks[$0.tid] == nil
     }
+    for resource in look.resources where resource.kind == HCK_RWLOCK.rawValue {
+      guard let lock = ReadWriteLockMemory(memory, resource.address), lock.writer == nil,
+        lock.readers > 0, arena.isBare
+      else { continue }
+      all.append(
+        "who has read-write lock 0x\(String(resource.address, radix: 16)) for reading: its memory"
+          + " counts \(lock.readers) and names nobody")
+    }
+    let unnamed = look.snapshot.threads.count { thread in
+      thread.wait.map { look.resource($0.resource).kind } == DerivedKind.futex
+    }
+    if unnamed > 0, !hasNoLibC {
+      all.append(
+        "what \(unnamed) threads wait for: no known function stands on their stacks, as far as these"
+          + " can be followed")
+    }
     if missing > 0 {
       let why =
         !setup.stops
@@ -220,11 +257,6 @@ package final class AttachSession {
       all.append("the stacks of \(missing) threads (\(why))")
     }
     return all.isEmpty ? nil : all
-  }
-
-  /// Pools whose threads have all been blocked for as long as a wait may last.
-  private func exhaustedPools(_ look: Look, _ report: HangReport) -> [Finding] {
-    []
   }
 
   /// Threads that have waited for long for what somebody holds, and that no deadlock names.

@@ -99,7 +99,8 @@ package struct AttachFacts: Hashable, Sendable {
         + " \(sudo)"
     }
     return "the kernel does not let process \(pid) be looked at, perhaps a seccomp filter or a"
-      + " security module: try \(isCapable ? "from the host or outside of the container" : sudo)"
+      + " security module:"
+      + (isCapable ? " attach from outside of the container" : " " + sudo)
   }
 }
 
@@ -140,8 +141,8 @@ extension AttachFacts {
     }
     guard facts.group == pid, !facts.isZombie, !facts.isKernelThread else { return facts }
     var owner = stat()
-    // The folder of a protected process is root's.
-    if stat("/proc/\(pid)/", &owner) == 0 {
+    // The files of a protected process are root's.
+    if stat("/proc/\(pid)/maps", &owner) == 0 {
       facts.isProtected = owner.st_uid != facts.uid && owner.st_uid == 0
     }
     facts.error = attempt(pid)
