@@ -115,7 +115,11 @@ public struct ProcessFiles: Sendable {
 
   public func executable() -> String {
     var buffer = [CChar](repeating: 0, count: 4097)
-    let length = readlink(folder + "/exe", &buffer, 4096)
+    var length = readlink(folder + "/exe", &buffer, 4096)
+    // Gone from there once the first thread has ended.
+    for tid in length > 0 ? [] : threads().reversed().prefix(4) where length <= 0 {
+      length = readlink(folder + "/task/\(tid.rawValue)/exe", &buffer, 4096)
+    }
     guard length > 0 else { return "" }
     return String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }

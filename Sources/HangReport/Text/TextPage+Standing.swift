@@ -12,10 +12,12 @@ extension TextPage {
     func count(_ states: Set<Thread.State>) -> Int {
       threads.count { states.contains($0.state) && !isKept($0) && $0.waitsFor == nil }
     }
-    add(kept.count, "has waited long for what another holds", "have waited long for what others hold")
+    add(
+      kept.count, "has waited long for what another holds", "have waited long for what others hold")
     add(count([.running]), "runs", "run")
     add(
-      threads.count { ($0.waitsFor != nil || $0.state == .blocked) && !isKept($0) }, "waits", "wait")
+      threads.count { ($0.waitsFor != nil || $0.state == .blocked) && !isKept($0) }, "waits", "wait"
+    )
     add(count([.io]), "is in a call of the kernel", "are in calls of the kernel")
     add(count([.sleeping]), "sleeps", "sleep")
     add(count([.idle]), "rests", "rest")
@@ -28,7 +30,8 @@ extension TextPage {
   private func isKept(_ thread: Thread) -> Bool {
     guard let wait = thread.waitsFor, wait.seconds.map({ $0 >= 1 }) ?? true else { return false }
     switch names.resources[wait.resource]?.kind {
-    case .mutex, .rwlock, .spinlock, .once, .queue, .operation, .operationQueue, .workItem: return true
+    case .mutex, .rwlock, .spinlock, .once, .queue, .operation, .operationQueue, .workItem:
+      return true
     default: return false
     }
   }

@@ -13,7 +13,8 @@ extension Arena {
     for (index, mapping) in mappings.enumerated() where mapping.isWritable {
       let isShared = mapping.path == "/memfd:hangcheck"
       guard isShared ? seen.insert(mapping.path).inserted : mayBeOwn(mappings, index),
-        let head = RemoteBytes(memory, mapping.start, MemoryLayout<hck_arena>.offset(of: \.clock) ?? 0),
+        let head = RemoteBytes(
+          memory, mapping.start, MemoryLayout<hck_arena>.offset(of: \.clock) ?? 0),
         head.word(0) == HCK_MAGIC, head.word32(8) == HCK_LAYOUT_VERSION
       else { continue }
       let size = head.word(16)
@@ -88,7 +89,9 @@ struct PresentPages {
     guard count <= 1 << 18 else { return whole }
     var entries = [UInt64](repeating: 0, count: count)
     let offset = off_t(mapping.start / Self.pageSize * 8)
-    let got = entries.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, count * 8, offset) }
+    let got = entries.withUnsafeMutableBytes {
+      pread(descriptor, $0.baseAddress, count * 8, offset)
+    }
     guard got == count * 8 else { return whole }
     var runs: [Range<UInt64>] = []
     for (index, entry) in entries.enumerated() where entry >> 62 != 0 {

@@ -135,7 +135,8 @@ package final class AttachSession {
     }
     if now != identity {
       throw AttachRefusal(
-        message: "process \(pid.rawValue) executed another program while it was looked at; look again:"
+        message:
+          "process \(pid.rawValue) executed another program while it was looked at; look again:"
           + " it is now \(files.executable())")
     }
   }
@@ -151,6 +152,7 @@ package final class AttachSession {
       stacks = capture.capture(threads, memory: memory)
       stoppedFor = capture.stoppedFor
       capture.releaseStrays()
+      catchCallers(&stacks)
     }
     let sleepers = SleeperCapture(files: files, memory: memory)
     for tid in threads where stacks[tid] == nil { stacks[tid] = sleepers.capture(tid) }
@@ -174,6 +176,20 @@ package final class AttachSession {
     watch.quiet = quiet
     return stacks
   }
+  /// Who asks for its own one-time initialisation again and again is in the kernel most of the time:
+  /// only there its registers tell for which.
+  private func catchCallers(_ stacks: inout [KernelThreadID: CapturedThread]) {
+    let swiftOnce = functions.ranges(of: .swiftOnce)
+    for (tid, thread) in stacks where thread.systemCall == nil {
+      guard thread.mentions(swiftOnce) else { continue }
+      for _ in 0..<5 {
+        guard let again = capture.capture([tid], memory: memory)[tid] else { break }
+        stacks[tid] = again
+        if again.systemCall != nil { break }
+      }
+    }
+  }
+
   /// The calls that threads are in after the stop.
   private var calls: [KernelThreadID: SystemCall] = [:]
 
@@ -184,14 +200,13 @@ package final class AttachSession {
     let listed = files.threads()
     let outer = Dictionary(
       listed.map { (files.innerID($0) ?? $0, $0) }, uniquingKeysWith: { first, _ in first })
-    let inner = Dictionary(outer.map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
     var known: [KernelThreadID: KnownWait] = [:]
     for (tid, thread) in stacks {
       let call = calls[tid]
       guard call == nil || call?.number == SystemCalls.futex else { continue }
       let frames = unwinder.unwind(thread.registers, stack: [thread.stack], limit: 10).frames
       known[tid] = reader.wait(
-        of: thread, frames: frames, call: call, tid: inner[tid] ?? tid,
+        of: thread, frames: frames, call: call,
         isAlive: { outer[$0].map(files.isAlive) ?? false })
     }
     watch.knownWaits = known
@@ -275,6 +290,19 @@ package final class AttachSession {
         held.contains(wait.resource)
       else { return nil }
       return maker.finding(for: thread)
+    }
+  }
+}
+
+extension CapturedThread {
+  /// Whether the top of its stack, or its program counter, points into some code.
+  fileprivate func mentions(_ code: [Range<UInt64>]) -> Bool {
+    if code.contains(where: { $0.contains(registers.rip) }) { return true }
+    return stack.bytes.prefix(512).withUnsafeBytes { bytes in
+      stride(from: 0, to: bytes.count - 7, by: 8).contains { at in
+        let word = bytes.loadUnaligned(fromByteOffset: at, as: UInt64.self)
+        return code.contains { $0.contains(word) }
+      }
     }
   }
 }

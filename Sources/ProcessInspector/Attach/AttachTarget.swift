@@ -79,12 +79,14 @@ package struct AttachFacts: Hashable, Sendable {
       return "process \(pid) belongs to another user (uid \(uid), this is \(ownUID)): \(sudo)"
     }
     if ownUID == 0 && !isCapable {
-      return "process \(pid) may not be looked at, although this is root: CAP_SYS_PTRACE is missing;"
+      return
+        "process \(pid) may not be looked at, although this is root: CAP_SYS_PTRACE is missing;"
         + " give it to the container (`--cap-add=SYS_PTRACE`), or attach from its host"
     }
     switch ptraceScope {
     case 3?:
-      return "this system forbids all tracing until it is restarted (kernel.yama.ptrace_scope is 3):"
+      return
+        "this system forbids all tracing until it is restarted (kernel.yama.ptrace_scope is 3):"
         + " start the program under hangcheck instead"
     case 2? where !isCapable:
       return "this system lets only CAP_SYS_PTRACE trace (kernel.yama.ptrace_scope is 2): \(sudo)"
@@ -159,10 +161,19 @@ extension AttachFacts {
 
   /// The same question that reading memory and stopping it will be.
   private static func attempt(_ pid: Int32) -> Int32 {
-    let descriptor = open("/proc/\(pid)/mem", O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return errno }
-    close(descriptor)
-    return 0
+    var error: Int32 = 0
+    // A process whose first thread has ended has its memory through another one alone.
+    let threads = ProcessFiles(ProcessID(pid)).threads().reversed().prefix(4)
+    for path in ["/proc/\(pid)/mem"] + threads.map({ "/proc/\(pid)/task/\($0.rawValue)/mem" }) {
+      let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+      if descriptor >= 0 {
+        close(descriptor)
+        return 0
+      }
+      error = errno
+      if error != ESRCH { break }
+    }
+    return error
   }
 }
 

@@ -7,19 +7,20 @@ struct KnownWait {
   /// The word that the kernel has to see it blocked on; nil while it spins.
   var futex: UInt64?
   var wait: RecordedWait
-  /// It is inside of the one-time initialisation that it asks for.
-  var isReentry = false
+  /// It asks for a one-time initialisation again and again, since the kernel refuses to let it wait: it
+  /// would wait for itself, if only over others.
+  var spins = false
 
   /// Whether the thread still stands there.
   func fits(_ standing: ThreadStanding) -> Bool {
     switch standing.kind {
-    case .blocked(let address, _): isReentry || address == futex
-    case .running: isReentry
+    case .blocked(let address, _): spins || address == futex
+    case .running: spins
     default: false
     }
   }
 
-  func enters(_ key: ResourceKey) -> Bool { isReentry && wait.key == key }
+  func enters(_ key: ResourceKey) -> Bool { spins && wait.key == key }
 }
 
 extension LookBuilder {

@@ -11,7 +11,9 @@ struct ThreadRest {
     guard let now = own.read("task/\(hck_gettid())/sched", Self.lastRun) ?? nil else { return [:] }
     var result: [KernelThreadID: Double] = [:]
     for tid in threads {
-      guard let last = proc.read("task/\(tid.rawValue)/sched", Self.lastRun) ?? nil else { continue }
+      guard let last = proc.read("task/\(tid.rawValue)/sched", Self.lastRun) ?? nil else {
+        continue
+      }
       result[tid] = max(0, (now - last) / 1000)
     }
     return result

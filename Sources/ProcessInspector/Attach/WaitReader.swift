@@ -21,13 +21,14 @@ struct WaitReader {
 
   /// `isAlive`: whether the process has a thread with an id, as it knows it itself.
   func wait(
-    of thread: CapturedThread, frames: [RawFrame], call: SystemCall?, tid: KernelThreadID,
+    of thread: CapturedThread, frames: [RawFrame], call: SystemCall?,
     isAlive: (KernelThreadID) -> Bool
   ) -> KnownWait? {
-    let found = functions.innermost(frames)
-    if found?.function == .swiftOnce, let token = reentered(thread, found?.end ?? 0, tid) {
-      return KnownWait(
-        futex: token &+ Self.onceLock, wait: wait(token, HCK_ONCE), isReentry: true)
+    let found = functions.innermost(frames, memory)
+    if found?.function == .swiftOnce, call?.number != SystemCalls.futex,
+      let token = askedFor(thread)
+    {
+      return KnownWait(futex: token &+ Self.onceLock, wait: wait(token, HCK_ONCE), spins: true)
     }
     guard let call, call.number == SystemCalls.futex else { return nil }
     let futex = call.arguments[0]
@@ -64,9 +65,12 @@ struct WaitReader {
       }
       return known(futex &- tidOffset, HCK_JOIN)
     case .dispatchOnce: return known(futex, HCK_ONCE)
+    case .waitForItem:
+      let items = candidates(thread, found?.end ?? 0).filter { isItem($0, group: futex) }
+      return items.count == 1 ? items.first.map { known($0, HCK_WORK_ITEM) } : nil
     case .swiftOnce:
       return inherits ? known(futex &- Self.onceLock, HCK_ONCE) : nil
-    case nil:
+    case .helper, nil:
       // The kernel itself defines what such a word holds: its owner's id.
       return inherits ? known(futex, HCK_FUTEX_LOCK) : nil
     }
@@ -87,6 +91,14 @@ struct WaitReader {
     return kind & ~0x3f3 == 0 && copy.word32(hck_mutex_owner_offset()) <= 1 << 22
   }
 
+  /// Whether a work item lies there whose own group has its word at `group`: its data is marked, and
+  /// names the group.
+  private func isItem(_ address: UInt64, group word: UInt64) -> Bool {
+    guard address % 8 == 0, let copy = RemoteBytes(memory, address, 0x60) else { return false }
+    return copy.word(0x20) & 0xffff_ffff == 0xd159_b10c
+      && copy.word(0x50) == word &- UInt64(DispatchLayout.groupGeneration)
+  }
+
   /// The lock around one of its three words.
   private func readWriteLock(_ futex: UInt64) -> UInt64? {
     var address = futex
@@ -103,19 +115,15 @@ struct WaitReader {
     return address
   }
 
-  /// The one-time initialisation that a thread asks for while it runs it.
-  private func reentered(
-    _ thread: CapturedThread, _ end: UInt64, _ tid: KernelThreadID
-  ) -> UInt64? {
-    for address in candidates(thread, end) {
-      for token in [address, address &- Self.onceLock] where token % 8 == 0 {
-        guard memory.word32(token) == 0, let lock = memory.word32(token &+ Self.onceLock),
-          lock & 0x3fff_ffff == UInt32(bitPattern: tid.rawValue)
-        else { continue }
-        return token
-      }
-    }
-    return nil
+  /// The one-time initialisation that a thread asks for again and again: the first argument of the
+  /// call that it was stopped in.
+  private func askedFor(_ thread: CapturedThread) -> UInt64? {
+    guard thread.systemCall == SystemCalls.futex else { return nil }
+    let token = thread.registers.rdi &- Self.onceLock
+    guard token % 8 == 0, memory.word32(token) == 0,
+      let lock = memory.word32(token &+ Self.onceLock), lock & 0x3fff_ffff != 0
+    else { return nil }
+    return token
   }
 
   /// Addresses that the innermost calls have at hand: in registers, and on the stack up to `end`.

@@ -7,7 +7,9 @@ internal import HangReport
 struct WaitingFunctions {
   enum Function: Hashable, Sendable {
     case lockMutex, waitForCondition, lockForReading, lockForWriting, waitForSemaphore
-    case waitAtBarrier, join, dispatchOnce, swiftOnce
+    case waitAtBarrier, join, dispatchOnce, swiftOnce, waitForItem
+    /// What such functions wait in.
+    case helper
   }
   private struct Code {
     var range: Range<UInt64>
@@ -50,10 +52,21 @@ struct WaitingFunctions {
   private static let dispatch: [String: Function] = [
     "_dispatch_once_wait": .dispatchOnce, "_dispatch_once_callout": .dispatchOnce,
     "dispatch_once_f": .dispatchOnce, "dispatch_once": .dispatchOnce,
+    "dispatch_block_wait": .waitForItem,
   ]
   private static let swift: [String: Function] = [
     "swift_once": .swiftOnce,
     "_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_": .swiftOnce,
+  ]
+
+  /// Looked for where all of it is part of the program: its code cannot be told from the program's own
+  /// by the library that it lies in.
+  private static let helpers: Set<String> = [
+    "syscall", "__lll_lock_wait", "__futex_abstimed_wait_common", "do_futex_wait",
+    "__futex_abstimed_wait64", "__futex_abstimed_wait_cancelable64", "__futex_lock_pi64",
+    "__new_sem_wait_slow64", "__new_sem_wait_slow64.constprop.0", "_dispatch_group_wait_slow",
+    "dispatch_group_wait", "_dispatch_wait_on_address", "_dispatch_futex_wait",
+    "_dispatch_ulock_wait",
   ]
 
   init(_ images: ImageMap, executable: String) {
@@ -79,9 +92,16 @@ struct WaitingFunctions {
     want(libC, Self.libC)
     want(dispatch, Self.dispatch)
     want(swift, Self.swift)
-    for (image, names) in wanted.values {
+    for (image, wantedNames) in wanted.values {
+      let isProgram = image.start == own?.start
+      let helpers =
+        isProgram
+        ? Dictionary(uniqueKeysWithValues: Self.helpers.map { ($0, Function.helper) }) : [:]
+      let names = wantedNames.merging(helpers) { old, _ in old }
       for mapping in images.mappings
-      where mapping.isExecutable && mapping.start >= image.start && mapping.end <= image.end {
+      where !isProgram && mapping.isExecutable && mapping.start >= image.start
+        && mapping.end <= image.end
+      {
         libraries.append(mapping.start..<mapping.end)
       }
       guard let bias = images.loadBias(of: image),
@@ -94,18 +114,55 @@ struct WaitingFunctions {
         if Self.libC[name] != nil { hasLibC = true }
       }
     }
-    code.sort { ($0.range.lowerBound, $0.range.upperBound) < ($1.range.lowerBound, $1.range.upperBound) }
+    code.sort {
+      ($0.range.lowerBound, $0.range.upperBound) < ($1.range.lowerBound, $1.range.upperBound)
+    }
   }
 
   /// The innermost known function of a stack, and the frame address behind it. Nil where code of the
   /// program stands before it, such as a handler that interrupted the wait.
-  func innermost(_ frames: [RawFrame]) -> (function: Function, end: UInt64)? {
+  func innermost(
+    _ frames: [RawFrame], _ memory: ProcessMemory
+  ) -> (function: Function, end: UInt64)? {
+    var end: UInt64 = 0
     for frame in frames.prefix(8) {
       let pc = frame.isExact ? frame.pc : frame.pc &- 1
-      if let function = function(at: pc) { return (function, frame.cfa) }
-      guard libraries.contains(where: { $0.contains(pc) }) else { return nil }
+      let function = function(at: pc)
+      if let function, function != .helper { return (function, frame.cfa) }
+      guard function == .helper || libraries.contains(where: { $0.contains(pc) }) else {
+        // A function that ended in a jump into another one has left the stack: its caller names it.
+        guard !frame.isExact, let target = Self.called(before: frame.pc, memory) else { return nil }
+        return self.function(at: target).flatMap { $0 == .helper ? nil : ($0, end) }
+      }
+      end = frame.cfa
     }
     return nil
+  }
+
+  /// What the call in front of a return address calls, through a stub of the linker's where it goes
+  /// through one.
+  static func called(before address: UInt64, _ memory: ProcessMemory) -> UInt64? {
+    guard let code = RemoteBytes(memory, address &- 6, 6) else { return nil }
+    // call *displacement(%rip); call displacement
+    if code.byte(0) == 0xff, code.byte(1) == 0x15 {
+      return memory.word(address &+ distance(code.word32(2)))
+    }
+    guard code.byte(1) == 0xe8 else { return nil }
+    let target = address &+ distance(code.word32(2))
+    guard let stub = RemoteBytes(memory, target, 16) else { return nil }
+    // endbr64, then an optional prefix, then jmp *displacement(%rip).
+    var at = stub.word32(0) == 0xfa1e_0ff3 ? 4 : 0
+    if stub.byte(at) == 0xf2 { at += 1 }
+    guard stub.byte(at) == 0xff, stub.byte(at + 1) == 0x25 else { return target }
+    return memory.word(target &+ UInt64(at + 6) &+ distance(stub.word32(at + 2)))
+  }
+
+  private static func distance(_ word: UInt32) -> UInt64 {
+    UInt64(bitPattern: Int64(Int32(bitPattern: word)))
+  }
+
+  func ranges(of function: Function) -> [Range<UInt64>] {
+    code.filter { $0.function == function }.map(\.range)
   }
 
   private func function(at pc: UInt64) -> Function? {
