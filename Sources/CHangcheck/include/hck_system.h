@@ -57,4 +57,8 @@ int hck_ptrace_detach(int tid, int signal);
 int hck_ptrace_registers(int tid, uint64_t *_Nonnull registers);
 int64_t hck_read_memory(int pid, uint64_t address, void *_Nonnull to, size_t size);
 
+// The inode of the socket that a Unix socket of this network namespace is connected to; 0 where that is
+// not known.
+uint32_t hck_unix_peer(uint32_t inode);
+
 #endif

@@ -22,13 +22,13 @@ package struct AttachSetup: Sendable {
 /// It is stopped once, for some milliseconds; all else is read while it runs. What looks like a
 /// deadlock is looked at again. Confined to the thread that made it: ptrace demands it.
 package final class AttachSession {
-  private let setup: AttachSetup
-  private let pid: ProcessID
+  let setup: AttachSetup
+  let pid: ProcessID
   let files: ProcessFiles
   let memory: ProcessMemory
-  private let proc: ProcReader
+  let proc: ProcReader
   let arena: Arena
-  private let watch: DeadlockWatch
+  let watch: DeadlockWatch
   private let capture: StackCapture
   private let pools: PoolWatch
   private let identity: ProcessIdentity
@@ -72,7 +72,7 @@ package final class AttachSession {
     hasNoLibC = !functions.hasLibC
     noteLimits()
   }
-  private let functions: WaitingFunctions
+  let functions: WaitingFunctions
   private let tidOffset: UInt64?
 
   private static func ended(_ pid: Int32) -> AttachRefusal {
@@ -105,9 +105,8 @@ package final class AttachSession {
   /// Looks until two looks agree; the report of what is there.
   package func look() throws(AttachRefusal) -> HangReport {
     let begun = hck_monotonic_ns()
-    let stacks = copyStacks()
-    let assembler = ReportAssembler(files: files, memory: memory, arena: arena, isRoot: true)
-    name(stacks, assembler)
+    let stacks = prepare()
+    let assembler = assembler(isRoot: true)
     var candidates: [DeadlockWatch.Identity: DeadlockWatch.Candidate] = [:]
     var look = watch.look(.whole, now: hck_monotonic_ns())
     var confirmed = watch.confirm(look, &candidates, now: hck_monotonic_ns())
@@ -124,8 +123,33 @@ package final class AttachSession {
       pool = pools.exhausted(
         look, rested: watch.quiet, now: hck_monotonic_ns(), threshold: setup.waitThreshold)
     }
+    if confirmed.isEmpty, pool == nil, let report = try familyReport() { return report }
     try checkIdentity()
     return report(confirmed, pool, pool?.look ?? confirmed.last?.look ?? look, stacks, assembler)
+  }
+
+  /// What several processes that wait for each other do, where that is a deadlock.
+  private func familyReport() throws(AttachRefusal) -> HangReport? {
+    guard let family = FamilyLook(self), let found = family.confirmed() else { return nil }
+    try checkIdentity()
+    var report = family.report(found, tool: setup.tool)
+    report.limits = limits.isEmpty ? nil : limits
+    return report
+  }
+
+  /// Copies the stacks, and names what threads wait for.
+  func prepare() -> [KernelThreadID: CapturedThread] {
+    let stacks = copyStacks()
+    lastStacks = stacks
+    name(stacks, assembler(isRoot: true))
+    return stacks
+  }
+  private(set) var lastStacks: [KernelThreadID: CapturedThread] = [:]
+  /// Threads inside of Foundation's `Process.waitUntilExit()`.
+  private(set) var waitForProcess: Set<KernelThreadID> = []
+
+  func assembler(isRoot: Bool) -> ReportAssembler {
+    ReportAssembler(files: files, memory: memory, arena: arena, isRoot: isRoot)
   }
 
   /// Refuses what was read of two processes, or of none.
@@ -149,7 +173,10 @@ package final class AttachSession {
     let before = Dictionary(uniqueKeysWithValues: threads.map { ($0, proc.systemCall($0)?.call) })
     var stacks: [KernelThreadID: CapturedThread] = [:]
     if setup.stops {
-      stacks = capture.capture(threads, memory: memory)
+      let unharmed = threads.filter { tid in
+        (before[tid] ?? nil).map(goesOnUnchanged) ?? true
+      }
+      stacks = capture.capture(unharmed, memory: memory)
       stoppedFor = capture.stoppedFor
       capture.releaseStrays()
       catchCallers(&stacks)
@@ -176,6 +203,21 @@ package final class AttachSession {
     watch.quiet = quiet
     return stacks
   }
+  /// Whether a call goes on after a stop as if nothing had been. Writes may end short, and some waits
+  /// with EINTR: those threads are not stopped.
+  private func goesOnUnchanged(_ call: SystemCall) -> Bool {
+    switch call.number {
+    case SystemCalls.futex, SystemCalls.nanosleep, SystemCalls.clockNanosleep, SystemCalls.poll,
+      SystemCalls.ppoll, SystemCalls.select, SystemCalls.pselect, SystemCalls.wait4,
+      SystemCalls.waitid, SystemCalls.restart, SystemCalls.pause, SystemCalls.sigsuspend, 72, 73:
+      true
+    case 0:
+      // From a socket with a time limit it would end with EINTR.
+      proc.link("fd/\(Int32(truncatingIfNeeded: call.arguments[0]))")?.hasPrefix("socket:") == false
+    default: false
+    }
+  }
+
   /// Who asks for its own one-time initialisation again and again is in the kernel most of the time:
   /// only there its registers tell for which.
   private func catchCallers(_ stacks: inout [KernelThreadID: CapturedThread]) {
@@ -201,8 +243,16 @@ package final class AttachSession {
     let outer = Dictionary(
       listed.map { (files.innerID($0) ?? $0, $0) }, uniquingKeysWith: { first, _ in first })
     var known: [KernelThreadID: KnownWait] = [:]
+    let waitUntilExit = functions.ranges(of: .waitForProcess)
+    waitForProcess = []
     for (tid, thread) in stacks {
       let call = calls[tid]
+      if !waitUntilExit.isEmpty, call?.number == SystemCalls.ppoll {
+        let frames = unwinder.unwind(thread.registers, stack: [thread.stack], limit: 64).frames
+        if frames.contains(where: { frame in waitUntilExit.contains { $0.contains(frame.pc &- 1) } }) {
+          waitForProcess.insert(tid)
+        }
+      }
       guard call == nil || call?.number == SystemCalls.futex else { continue }
       let frames = unwinder.unwind(thread.registers, stack: [thread.stack], limit: 10).frames
       known[tid] = reader.wait(

@@ -70,7 +70,7 @@ struct WaitReader {
       return items.count == 1 ? items.first.map { known($0, HCK_WORK_ITEM) } : nil
     case .swiftOnce:
       return inherits ? known(futex &- Self.onceLock, HCK_ONCE) : nil
-    case .helper, nil:
+    case .helper, .waitForProcess, nil:
       // The kernel itself defines what such a word holds: its owner's id.
       return inherits ? known(futex, HCK_FUTEX_LOCK) : nil
     }

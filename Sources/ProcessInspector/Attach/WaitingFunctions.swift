@@ -7,6 +7,7 @@ internal import HangReport
 struct WaitingFunctions {
   enum Function: Hashable, Sendable {
     case lockMutex, waitForCondition, lockForReading, lockForWriting, waitForSemaphore
+    case waitForProcess
     case waitAtBarrier, join, dispatchOnce, swiftOnce, waitForItem
     /// What such functions wait in.
     case helper
@@ -59,6 +60,9 @@ struct WaitingFunctions {
     "_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_": .swiftOnce,
   ]
 
+  private static let foundation: [String: Function] = [
+    "$s10Foundation7ProcessC13waitUntilExityyF": .waitForProcess
+  ]
   /// Looked for where all of it is part of the program: its code cannot be told from the program's own
   /// by the library that it lies in.
   private static let helpers: Set<String> = [
@@ -92,6 +96,8 @@ struct WaitingFunctions {
     want(libC, Self.libC)
     want(dispatch, Self.dispatch)
     want(swift, Self.swift)
+    let foundation = named(["libFoundation.so"])
+    want(foundation, Self.foundation)
     for (image, wantedNames) in wanted.values {
       let isProgram = image.start == own?.start
       let helpers =
@@ -99,7 +105,7 @@ struct WaitingFunctions {
         ? Dictionary(uniqueKeysWithValues: Self.helpers.map { ($0, Function.helper) }) : [:]
       let names = wantedNames.merging(helpers) { old, _ in old }
       for mapping in images.mappings
-      where !isProgram && mapping.isExecutable && mapping.start >= image.start
+      where !isProgram && image.start != foundation.first?.start && mapping.isExecutable && mapping.start >= image.start
         && mapping.end <= image.end
       {
         libraries.append(mapping.start..<mapping.end)
