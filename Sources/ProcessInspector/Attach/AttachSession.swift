@@ -249,7 +249,8 @@ package final class AttachSession {
       let call = calls[tid]
       if !waitUntilExit.isEmpty, call?.number == SystemCalls.ppoll {
         let frames = unwinder.unwind(thread.registers, stack: [thread.stack], limit: 64).frames
-        if frames.contains(where: { frame in waitUntilExit.contains { $0.contains(frame.pc &- 1) } }) {
+        if frames.contains(where: { frame in waitUntilExit.contains { $0.contains(frame.pc &- 1) } }
+        ) {
           waitForProcess.insert(tid)
         }
       }

@@ -28,6 +28,10 @@ final class FamilyLook {
     var snapshot: Snapshot
     var resources: [ResourceID: (kind: ResourceKind, number: UInt64, isFull: Bool)]
     var deadlocks: [Deadlock]
+    /// Only the first threads of processes were taken for those who could act.
+    var isLenient = false
+    /// Threads in `Process.waitUntilExit()`, which looks after its child every 50 ms.
+    var lookingAfter: Set<ThreadID> = []
   }
 
   private let root: AttachSession
@@ -128,8 +132,10 @@ final class FamilyLook {
       return pid > 0 || pid == -1 ? pid : nil
     case SystemCalls.waitid:
       // P_ALL, P_PID
-      return call.arguments[0] == 0 ? -1 : call.arguments[0] == 1
-        ? Int32(truncatingIfNeeded: call.arguments[1]) : nil
+      return call.arguments[0] == 0
+        ? -1
+        : call.arguments[0] == 1
+          ? Int32(truncatingIfNeeded: call.arguments[1]) : nil
     default: return nil
     }
   }
@@ -145,7 +151,10 @@ final class FamilyLook {
   // MARK: - The graph
 
   /// Deadlocks in which one of these waits takes part, or that the process stands behind.
-  private func look() -> Found {
+  ///
+  /// `lenient`: of a process that could act, its first thread is the one that would. Others might, though
+  /// they do something else now, so that what is found is possible and no more.
+  private func look(lenient: Bool) -> Found {
     let looks = members.map { $0.watch.look(.kernel, now: hck_monotonic_ns()) }
     var found = Found(
       looks: looks, snapshot: Snapshot(threads: [], resources: [], hasOpenings: false),
@@ -172,13 +181,18 @@ final class FamilyLook {
           Snapshot.Resource(id: id, kind: wait.kind, isOpen: false, needsOne: true))
         for (number, member) in members.enumerated() where wait.processes.contains(member.pid) {
           for (index, seen) in looks[number].threads.enumerated()
-          where seen.isAlive && seen.kind == .thread {
+          where seen.isAlive && seen.kind == .thread
+            && (!lenient || seen.tid.rawValue == member.pid.rawValue)
+          {
             found.snapshot.threads[offsets[number].threads + index].holds.append(
               Snapshot.Hold(resource: id, mode: .exclusive))
           }
         }
       }
       found.snapshot.threads[thread].isIdle = false
+      if members[at].waitForProcess.contains(place.tid) {
+        found.lookingAfter.insert(found.snapshot.threads[thread].id)
+      }
       found.snapshot.threads[thread].isMain = at == 0 && place.tid.rawValue == place.pid.rawValue
       found.snapshot.threads[thread].wait = Snapshot.Wait(
         resource: id, mode: .exclusive, seconds: members[at].watch.quiet[place.tid])
@@ -191,8 +205,10 @@ final class FamilyLook {
     }
     found.snapshot.hasOpenings = hasOpenings(found, offsets.map(\.threads))
     let first = Set((1...max(1, looks[0].threads.count)).map { ThreadID($0) })
+    found.isLenient = lenient
     found.deadlocks = WaitForGraph(found.snapshot).deadlocks().filter { deadlock in
       !first.isDisjoint(with: deadlock.edges.map(\.thread) + deadlock.victims)
+        && (!lenient || deadlock.edges.contains { found.resources[$0.resource]?.kind == .pipe })
     }
     return found
   }
@@ -209,7 +225,8 @@ final class FamilyLook {
     var links: Set<String> = []
     for set in [call.arguments[1], call.arguments[2]] where set != 0 {
       guard let bits = RemoteBytes(member.memory, set, size) else { return false }
-      for descriptor in 0..<(size * 8) where bits.byte(descriptor / 8) & 1 << (descriptor % 8) != 0 {
+      for descriptor in 0..<(size * 8) where bits.byte(descriptor / 8) & 1 << (descriptor % 8) != 0
+      {
         guard let link = member.proc.link("fd/\(descriptor)"),
           let peer = DescriptorTable.peer(of: link, member.proc)
         else { return false }
@@ -219,7 +236,9 @@ final class FamilyLook {
     let table = DescriptorTable(of: links)
     return !links.isEmpty
       && links.allSatisfy { link in
-        guard let others = table.processes(link, reading: false, for: member.pid) else { return false }
+        guard let others = table.processes(link, reading: false, for: member.pid) else {
+          return false
+        }
         return !others.isEmpty && others.allSatisfy { pid in members.contains { $0.pid == pid } }
       }
   }
@@ -239,7 +258,8 @@ final class FamilyLook {
       where seen.isAlive && seen.kind == .thread {
         let thread = found.snapshot.threads[offsets[number] + index]
         guard seen.standing?.canMove ?? true, thread.wait == nil, !thread.isIdle else { continue }
-        if !isManagerAtRest(member, seen, mainIsStuck: mainIsStuck(found, number, offsets[number])) {
+        if !isManagerAtRest(member, seen, mainIsStuck: mainIsStuck(found, number, offsets[number]))
+        {
           return true
         }
       }
@@ -270,18 +290,39 @@ final class FamilyLook {
   }
 
   /// A look that another one, by threads that have not run meanwhile, has confirmed.
-  func confirmed() -> Found? {
-    var last = look()
+  func confirmed() -> Found? { confirmed(lenient: false) ?? confirmed(lenient: true) }
+
+  private func confirmed(lenient: Bool) -> Found? {
+    var last = look(lenient: lenient)
     for _ in 0..<4 {
       guard !last.deadlocks.isEmpty else { return nil }
       usleep(50_000)
-      let next = look()
-      if next.deadlocks == last.deadlocks, zip(next.looks, last.looks).allSatisfy({ $0.isSame($1) }) {
+      let next = look(lenient: lenient)
+      if next.deadlocks == last.deadlocks,
+        zip(next.looks, last.looks).allSatisfy({ now, before in
+          lenient || now.isSame(before)
+        }), !lenient || stoodStill(next, last)
+      {
         return next
       }
       last = next
     }
     return nil
+  }
+
+  /// Whether no thread of the deadlocks has run between two looks.
+  private func stoodStill(_ now: Found, _ before: Found) -> Bool {
+    func timesRun(_ found: Found) -> [UInt64?] {
+      var offset = 0
+      var all: [ThreadID: UInt64] = [:]
+      for look in found.looks {
+        for (id, count) in look.timesRun { all[ThreadID(id.rawValue + offset)] = count }
+        offset += look.threads.count
+      }
+      return found.deadlocks.flatMap(\.edges).map(\.thread)
+        .filter { !found.lookingAfter.contains($0) }.map { all[$0] }
+    }
+    return timesRun(now) == timesRun(before)
   }
 }
 
@@ -352,6 +393,16 @@ extension FamilyLook {
     let maker = DeadlockFinding(
       threads: report.threads, resources: report.resources, process: report.process)
     report.findings = found.deadlocks.map { maker.finding(for: $0) }
+    if found.isLenient {
+      let threshold = Double(root.setup.waitThreshold.nanoseconds) / 1e9
+      for index in report.findings.indices {
+        let waits = report.findings[index].cycle.map(\.thread)
+          .filter { !found.lookingAfter.contains($0) }
+          .map { id in found.snapshot.threads.first { $0.id == id }?.wait?.seconds ?? 0 }
+        report.findings[index].certainty = .possible
+        report.findings[index].severity = waits.allSatisfy { $0 >= threshold } ? .warning : .note
+      }
+    }
     let named = Set(report.findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
     report.threads.removeAll { $0.kind ?? .thread != .thread && !named.contains($0.id) }
     return report
@@ -390,7 +441,9 @@ extension Thread {
   fileprivate func moved(_ threads: Int, _ resources: Int) -> Thread {
     var copy = self
     copy.id = ThreadID(id.rawValue + threads)
-    if let wait = waitsFor { copy.waitsFor?.resource = ResourceID(wait.resource.rawValue + resources) }
+    if let wait = waitsFor {
+      copy.waitsFor?.resource = ResourceID(wait.resource.rawValue + resources)
+    }
     for index in copy.holds.indices {
       copy.holds[index].resource = ResourceID(holds[index].resource.rawValue + resources)
     }

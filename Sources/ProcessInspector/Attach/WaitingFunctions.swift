@@ -105,7 +105,8 @@ struct WaitingFunctions {
         ? Dictionary(uniqueKeysWithValues: Self.helpers.map { ($0, Function.helper) }) : [:]
       let names = wantedNames.merging(helpers) { old, _ in old }
       for mapping in images.mappings
-      where !isProgram && image.start != foundation.first?.start && mapping.isExecutable && mapping.start >= image.start
+      where !isProgram && image.start != foundation.first?.start && mapping.isExecutable
+        && mapping.start >= image.start
         && mapping.end <= image.end
       {
         libraries.append(mapping.start..<mapping.end)
