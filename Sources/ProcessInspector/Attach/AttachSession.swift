@@ -224,7 +224,7 @@ package final class AttachSession {
     let swiftOnce = functions.ranges(of: .swiftOnce)
     for (tid, thread) in stacks where thread.systemCall == nil {
       guard thread.mentions(swiftOnce) else { continue }
-      for _ in 0..<5 {
+      for _ in 0..<20 {
         guard let again = capture.capture([tid], memory: memory)[tid] else { break }
         stacks[tid] = again
         if again.systemCall != nil { break }

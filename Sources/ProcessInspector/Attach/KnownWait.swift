@@ -14,7 +14,7 @@ struct KnownWait {
   /// Whether the thread still stands there.
   func fits(_ standing: ThreadStanding) -> Bool {
     switch standing.kind {
-    case .blocked(let address, _): spins || address == futex
+    case .blocked(let address, _): address == futex
     case .running: spins
     default: false
     }

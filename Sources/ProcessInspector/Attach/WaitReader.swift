@@ -69,7 +69,9 @@ struct WaitReader {
       let items = candidates(thread, found?.end ?? 0).filter { isItem($0, group: futex) }
       return items.count == 1 ? items.first.map { known($0, HCK_WORK_ITEM) } : nil
     case .swiftOnce:
-      return inherits ? known(futex &- Self.onceLock, HCK_ONCE) : nil
+      guard inherits else { return nil }
+      // It may have been seen in one of many vain calls.
+      return KnownWait(futex: futex, wait: wait(futex &- Self.onceLock, HCK_ONCE), spins: true)
     case .helper, .waitForProcess, nil:
       // The kernel itself defines what such a word holds: its owner's id.
       return inherits ? known(futex, HCK_FUTEX_LOCK) : nil
