@@ -51,10 +51,8 @@ enum Help {
       --baseline FILE                 an earlier JSON report or log: what stands in it does not
                                       count
       --inversion-threshold DURATION  an urgent thread that waits for a less urgent one (100ms)
-      --hang-threshold (not in this version)
 
-    Of attach, which explains a process that was never started under hangcheck, stops it for
-    some milliseconds and leaves it as it was
+    Of attach, which stops a process for some milliseconds and leaves it as it was
       --no-stop                 read /proc alone: no stacks of threads that run
       --watch SECONDS           look again until something is wrong or the time is up
       --all                     instead of PID: every process of this user; lists those that hang
@@ -65,18 +63,16 @@ enum Help {
                           main thread is in the deadlock or stuck behind it)
       --timeout DURATION  end the program after that long; what hangs by then is reported first
       --fail-on error|warning|note|never   which findings make the exit status 66 (error)
-      --help, --version
+      --help, --version         (--hang-threshold is for the libraries)
 
     Durations: 50ms, 2s, 1m. HANGCHECK_OPTIONS holds the same options without their dashes
     (wait-threshold=5s log=/tmp/hangs.jsonl); the command line wins.
 
-    The agent, libHangAgent.so, is preloaded into the program. It is looked for beside
-    hangcheck, in ../lib/hangcheck and in ../lib from there; HANGCHECK_AGENT names another one.
-    Without an agent nothing is started (69). A program that the agent cannot enter (static,
+    The agent, libHangAgent.so, is looked for beside hangcheck, in ../lib/hangcheck and in ../lib
+    from there; HANGCHECK_AGENT names another one. Without an agent nothing is started (69). A program that the agent cannot enter (static,
     setuid, 32-bit, not glibc's) runs all the same, after a line that says so.
 
-    Exit status: the program's own (128+N for signal N), of attach 0; 66 a finding at or above
-    --fail-on;
+    Exit status: the program's own (128+N for signal N), or 0; 66 a finding of --fail-on;
     64 a bad command line or unwritable output; 65 an unreadable input; 69 nothing can be
     inspected; 124 ended by --timeout; 126, 127 the program cannot be executed, is not found.
 
