@@ -69,9 +69,8 @@ enum Help {
     (wait-threshold=5s log=/tmp/hangs.jsonl); the command line wins.
 
     The agent, libHangAgent.so, is looked for beside hangcheck, in ../lib/hangcheck and in ../lib
-    from there; HANGCHECK_AGENT names another one. Without an agent nothing is started (69). A
-    program that the agent cannot enter (static, setuid, 32-bit, not glibc's) runs all the same,
-    after a line that says so.
+    from there; HANGCHECK_AGENT names another one. Without one nothing is started (69). A program
+    that it cannot enter (static, setuid, 32-bit, not glibc's) runs all the same, and it is said.
 
     Exit status: the program's own (128+N for signal N), or 0; 66 a finding of --fail-on;
     64 a bad command line or unwritable output; 65 an unreadable input; 69 nothing can be

@@ -40,7 +40,7 @@ package final class AttachSession {
   /// How long all threads may take to stop.
   private static let patience: UInt64 = 20_000_000
   /// How long threads may take to be back in the calls that the stop interrupted.
-  private static let returning: UInt64 = 10_000_000
+  private static let returning: UInt64 = 100_000_000
   /// Between two looks that must agree.
   private static let interval: UInt64 = 25_000_000
   /// So long a look goes on while something looks like a deadlock and is not certain.
@@ -197,7 +197,8 @@ package final class AttachSession {
         usleep(200)
         now = proc.systemCall(tid)?.call
       }
-      calls[tid] = now
+      // The stack was copied in that call; a look believes it only of a thread that is there again.
+      calls[tid] = call
       if now != call { quiet[tid] = nil }
     }
     watch.quiet = quiet
@@ -232,7 +233,7 @@ package final class AttachSession {
     }
   }
 
-  /// The calls that threads are in after the stop.
+  /// The calls that threads were in when they were stopped.
   private var calls: [KernelThreadID: SystemCall] = [:]
 
   /// What the stacks tell of waits that are not on record.
