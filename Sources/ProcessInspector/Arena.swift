@@ -58,6 +58,8 @@ final class Arena {
   let base: UnsafeMutablePointer<hck_arena>
   let size: UInt64
   private let isMapped: Bool
+  /// Nothing is on record: the process has no recorder in it.
+  let isBare: Bool
   /// How many alarms had been raised when they were last taken.
   var seenAlarms: UInt32 = 0
 
@@ -68,7 +70,17 @@ final class Arena {
     base = arena
     self.size = size
     isMapped = true
+    isBare = false
     isWatched = true
+  }
+
+  /// A copy of our own of what a process has on record, or an empty one: nobody writes it, and the
+  /// process does not learn of it.
+  init(copy: UnsafeMutablePointer<hck_arena>, size: UInt64, isBare: Bool) {
+    base = copy
+    self.size = size
+    isMapped = true
+    self.isBare = isBare
   }
 
   /// This process's own.
@@ -76,6 +88,7 @@ final class Arena {
     base = arena
     size = arena.pointee.size
     isMapped = false
+    isBare = false
     isWatched = true
   }
 

@@ -26,7 +26,8 @@ final class ConcurrencyMemory {
   /// read.
   init?(files: ProcessFiles, memory: ProcessMemory) {
     let mappings = files.mappings()
-    let images = ImageMap(mappings, pid: files.pid.rawValue, memory: memory)
+    let images = ImageMap(
+      mappings, root: files.root, pid: files.pid.rawValue, memory: memory)
     guard let pages = PagedMemory(memory),
       let symbols = ConcurrencySymbols(images, executable: files.executable(), pages)
     else { return nil }

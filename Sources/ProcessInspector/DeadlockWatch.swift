@@ -53,6 +53,10 @@ final class DeadlockWatch {
   var ignored: Set<KernelThreadID> = []
   /// Signals that are handled by us.
   var ignoredSignals: Set<Int32> = []
+  /// What the stacks of threads without a record tell: see `LookBuilder`.
+  var knownWaits: [KernelThreadID: KnownWait] = [:]
+  var quiet: [KernelThreadID: Double] = [:]
+  var pthreads: [KernelThreadID: UInt64] = [:]
   var firstSeen: [WaitIdentity: UInt64] = [:]
   private var analysed: Set<WaitIdentity> = []
   private var analysedAt: UInt64 = 0
@@ -181,6 +185,9 @@ final class DeadlockWatch {
     }
     builder.ignored = ignored
     builder.ignoredSignals = ignoredSignals
+    builder.knownWaits = knownWaits
+    builder.quiet = quiet
+    builder.pthreads = pthreads
     return builder
   }
 
@@ -222,7 +229,7 @@ final class DeadlockWatch {
         }
         next[identity] = candidate
       } else {
-        next[identity] = Candidate(since: now, timesRun: timesRun)
+        next[identity] = Candidate(since: now &- quietTime(of: timesRun.keys), timesRun: timesRun)
       }
     }
     candidates = next
@@ -326,6 +333,12 @@ final class DeadlockWatch {
       return Self.secondLook
     }
     return arena.handsOver ? Self.secondLookWhereHandedOver : Self.secondLookAtGoneOwner
+  }
+
+  /// Nanoseconds for which none of these threads had run before they were first looked at.
+  private func quietTime(of threads: some Sequence<KernelThreadID>) -> UInt64 {
+    let least = threads.map { quiet[$0] ?? 0 }.min() ?? 0
+    return UInt64(max(0, min(least, 1e6)) * 1e9)
   }
 
   private func identity(_ deadlock: Deadlock, _ look: Look) -> Identity {

@@ -21,6 +21,8 @@ struct SeenThread {
   var isIdle = false
   var standing: ThreadStanding?
   var record: RecordedThread?
+  /// Its `pthread_t`; 0 where it is not known.
+  var pthread: UInt64 = 0
   /// What it really holds, in the order of the snapshot's holds.
   var holds: [RecordedHold] = []
 }

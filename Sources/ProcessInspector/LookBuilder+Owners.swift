@@ -6,10 +6,16 @@ extension LookBuilder {
   /// whose copy in the child has another id and may unlock it all the same.
   func owner(_ tid: KernelThreadID?) -> KernelThreadID? {
     guard let tid else { return nil }
-    if inherited.contains(UInt32(bitPattern: tid.rawValue)), !files.isAlive(known(tid)) {
+    if mayBeInherited(tid), !files.isAlive(known(tid)) {
       return KernelThreadID(files.pid.rawValue)
     }
     return known(tid)
+  }
+
+  /// Without a record: whoever has an id below the process's own was a thread before it began.
+  private func mayBeInherited(_ tid: KernelThreadID) -> Bool {
+    inherited.contains(UInt32(bitPattern: tid.rawValue))
+      || (arena.isBare && tid.rawValue < Int32(bitPattern: arena.ownPID))
   }
 
   private func tid(_ word: UInt32) -> KernelThreadID {
@@ -33,7 +39,9 @@ extension LookBuilder {
         continue
       }
       let isRunner = threads[index].tid == owner(runner)
-      if isRunner ? entries > 1 : entries > 0, isInnermost(key, of: index) {
+      if isRunner, knownWaits[threads[index].tid]?.enters(key) == true {
+        waits[index] = RecordedWait(key: key, isShared: false, isTimed: false, mutex: 0)
+      } else if isRunner ? entries > 1 : entries > 0, isInnermost(key, of: index) {
         waits[index] = RecordedWait(key: key, isShared: false, isTimed: false, mutex: 0)
       } else if isRunner, waits[index]?.key == key {
         waits[index] = nil

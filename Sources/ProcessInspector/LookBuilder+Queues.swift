@@ -48,7 +48,7 @@ extension LookBuilder {
         continue
       }
       if !recorded.isEmpty { holds[index].removeAll { $0.key.kind == HCK_QUEUE.rawValue } }
-      var pthread = threads[index].record?.pthread ?? 0
+      var pthread = threads[index].pthread
       if pthread == 0 {
         if pthreads == nil { pthreads = seen.dispatch.pthreads() }
         pthread = pthreads?[inner(threads[index].tid)] ?? 0
@@ -204,7 +204,7 @@ extension LookBuilder {
     guard count > 0, byBlocks == count else { return }
     let members = threads.indices.filter { index in
       guard threads[index].kind == .thread, threads[index].isAlive, !threads[index].isIdle,
-        let pthread = threads[index].record?.pthread
+        case let pthread = threads[index].pthread, pthread != 0
       else { return false }
       return dispatch.runsItems(
         pthread: pthread, isMain: threads[index].tid.rawValue == files.pid.rawValue)
@@ -212,7 +212,7 @@ extension LookBuilder {
     guard members.count >= count else { return }
     // libdispatch keeps a block's group on the stack of the thread that runs it, near its end.
     let known = members.filter { index in
-      dispatch.endOfStack(pthread: threads[index].record?.pthread ?? 0, mentions: key.address)
+      dispatch.endOfStack(pthread: threads[index].pthread, mentions: key.address)
     }
     let leaving = known.count == count ? known : members
     isOpen[key] = false

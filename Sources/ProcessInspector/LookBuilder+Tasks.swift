@@ -41,7 +41,7 @@ extension LookBuilder {
   private mutating func addRunning(_ concurrency: ConcurrencyMemory, _ tasks: [SwiftTask]) {
     let groups = Dictionary(tasks.map { ($0.address, $0.group) }) { first, _ in first }
     for index in threads.indices where threads[index].kind == .thread && threads[index].isAlive {
-      guard let pthread = threads[index].record?.pthread, pthread != 0,
+      guard case let pthread = threads[index].pthread, pthread != 0,
         let running = concurrency.running(pthread: pthread)
       else { continue }
       if let task = running.task {

@@ -13,6 +13,7 @@ extension LookBuilder {
     {
       return recorded
     }
+    if let known = knownWaits[tid], known.fits(standing) { return known.wait }
     guard case .blocked(let address, true) = standing.kind else { return nil }
     func wait(_ address: UInt64, _ kind: UInt32, isShared: Bool = false) -> RecordedWait {
       RecordedWait(

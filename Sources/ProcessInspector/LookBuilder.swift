@@ -48,6 +48,12 @@ struct LookBuilder {
   var pools: [UInt64: String] = [:]
   /// Slots of threads that wait for a lock although they run now and then: woken, and too late.
   var starved: Set<UInt32> = []
+  /// What is known of threads without a record, whose stacks were read: see `KnownWait`.
+  var knownWaits: [KernelThreadID: KnownWait] = [:]
+  /// Seconds for which threads have not run, where no record tells since when they wait.
+  var quiet: [KernelThreadID: Double] = [:]
+  /// The `pthread_t` of threads without a record, by the ids that the process itself knows.
+  var pthreads: [KernelThreadID: UInt64] = [:]
   /// Threads that no look mentions: our own.
   var ignored: Set<KernelThreadID> = []
   /// Signals that are handled by us.
@@ -100,6 +106,7 @@ struct LookBuilder {
         waits[index] = wait(of: index, standing)
         timesRun[threads[index].id] = files.timesRun(threads[index].tid)
       }
+      addKnownHolds()
       settleOperations(outside)
     }
     if depth == .memory { askOfSynchronousCalls() }
@@ -150,6 +157,12 @@ struct LookBuilder {
       if threads[index].record == nil || record.wait != nil { threads[index].record = record }
       waits[index] = record.wait ?? waits[index]
     }
+    for index in threads.indices {
+      threads[index].pthread = threads[index].record?.pthread ?? 0
+      if threads[index].pthread == 0, !pthreads.isEmpty, threads[index].isAlive {
+        threads[index].pthread = pthreads[inner(threads[index].tid)] ?? 0
+      }
+    }
   }
 
   @discardableResult
@@ -186,7 +199,8 @@ struct LookBuilder {
         }
         thread.wait = Snapshot.Wait(
           resource: resourceID(wait.key), mode: wait.isShared ? .shared : .exclusive,
-          isTimed: wait.isTimed, seconds: threads[index].record.flatMap(waited))
+          isTimed: wait.isTimed,
+          seconds: threads[index].record.flatMap(waited) ?? quiet[threads[index].tid])
       }
       for wait in moreWaits[index] ?? [] {
         thread.moreWaits.append(

@@ -87,6 +87,27 @@ final class PoolWatch {
     return result.filter { !$0.workers.isEmpty }
   }
 
+  /// The same of one look, where it is known for how many seconds threads have not run.
+  func exhausted(
+    _ look: Look, rested: [KernelThreadID: Double], now: UInt64, threshold: Duration
+  ) -> Exhausted? {
+    guard let dispatch = watch.runtime.dispatch else { return nil }
+    let workers = workers(look, dispatch)
+    for pool in poolsWithQueuedWork() {
+      let own = workers[pool.address] ?? []
+      guard !own.isEmpty, own.allSatisfy({ isBlocked($0, look) }),
+        pool.isCooperative || own.count >= Self.someThreads,
+        let least = own.map({ rested[look.thread($0).tid] ?? 0 }).min(),
+        UInt64(min(least, 1e6) * 1e9) >= threshold.nanoseconds
+      else { continue }
+      let since = now &- UInt64(min(least, 1e6) * 1e9)
+      var found = exhausted(pool, since: since, now: now, dispatch)
+      found.isSmall = !pool.isCooperative && own.count < Self.manyThreads
+      if !found.workers.isEmpty { return found }
+    }
+    return nil
+  }
+
   /// The same with what is queued, and from where.
   private func exhausted(
     _ pool: Pool, since: UInt64, now: UInt64, _ dispatch: DispatchMemory

@@ -39,6 +39,14 @@ public struct ProcessFiles: Sendable {
     folder = "/proc/\(pid.rawValue)"
   }
 
+  /// What stands before the paths of its files where it sees other files than this process; else "".
+  var root: String {
+    var own = stat()
+    var other = stat()
+    guard stat("/", &own) == 0, stat(folder + "/root/.", &other) == 0 else { return "" }
+    return own.st_dev == other.st_dev && own.st_ino == other.st_ino ? "" : folder + "/root"
+  }
+
   public func threads() -> [KernelThreadID] {
     guard let directory = opendir(folder + "/task") else { return [] }
     defer { closedir(directory) }
@@ -107,7 +115,11 @@ public struct ProcessFiles: Sendable {
 
   public func executable() -> String {
     var buffer = [CChar](repeating: 0, count: 4097)
-    let length = readlink(folder + "/exe", &buffer, 4096)
+    var length = readlink(folder + "/exe", &buffer, 4096)
+    // Gone from there once the first thread has ended.
+    for tid in length > 0 ? [] : threads().reversed().prefix(4) where length <= 0 {
+      length = readlink(folder + "/task/\(tid.rawValue)/exe", &buffer, 4096)
+    }
     guard length > 0 else { return "" }
     return String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }

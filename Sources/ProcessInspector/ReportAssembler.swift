@@ -30,7 +30,8 @@ struct ReportAssembler {
     self.isRoot = isRoot
     images =
       mappings.map { ImageMap($0) }
-      ?? ImageMap(files.mappings(), pid: files.pid.rawValue, memory: memory)
+      ?? ImageMap(
+        files.mappings(), root: files.root, pid: files.pid.rawValue, memory: memory)
     symbolizer = Symbolizer(images: images)
     do {
       unwinder = try Unwinder(images: images, memory: memory)

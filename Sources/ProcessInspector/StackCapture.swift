@@ -22,7 +22,16 @@ final class StackCapture {
   /// The program's first thread, where it is our own child: its end is not taken here.
   private let child: KernelThreadID?
 
-  init(child: KernelThreadID?) { self.child = child }
+  /// How long all threads may take to stop, in nanoseconds: those that stopped first wait for it.
+  private let patience: UInt64
+
+  init(child: KernelThreadID?, patience: UInt64 = 300_000_000) {
+    self.child = child
+    self.patience = patience
+  }
+
+  /// Nanoseconds from the first thread's stop until all went on, of the last capture.
+  private(set) var stoppedFor: UInt64 = 0
 
   /// Why nothing could be copied, when nothing could.
   private(set) var refusal: String?
@@ -30,12 +39,13 @@ final class StackCapture {
   /// Bytes of stack copied from each thread; what lies beyond is read later, from threads that
   /// still wait.
   private static let copyBytes = 32 * 1024
-  private static let patience: UInt64 = 300_000_000
 
   func capture(_ threads: [KernelThreadID], memory: ProcessMemory) -> [KernelThreadID:
     CapturedThread]
   {
     refusal = nil
+    let begun = hck_monotonic_ns()
+    defer { stoppedFor = hck_monotonic_ns() &- begun }
     var asked: [KernelThreadID] = []
     for tid in threads {
       let error = hck_ptrace_seize(tid.rawValue)
@@ -49,7 +59,7 @@ final class StackCapture {
     let copyBytes = threads.count > 500 ? 4096 : Self.copyBytes
     var result: [KernelThreadID: CapturedThread] = [:]
     var stopped: [(KernelThreadID, Int32)] = []
-    let deadline = hck_monotonic_ns() &+ Self.patience
+    let deadline = hck_monotonic_ns() &+ patience
     for tid in asked {
       switch waitForStop(tid, until: deadline) {
       case .stopped(let signal):

@@ -11,6 +11,9 @@ struct ThreadPointers {
   private let link: UInt64
   private let tid: UInt64
 
+  /// Of the id inside of a thread's descriptor.
+  var tidOffset: UInt64 { tid }
+
   /// Nil where the process has no such C library.
   init?(images: ImageMap, memory: ProcessMemory) {
     self.memory = memory

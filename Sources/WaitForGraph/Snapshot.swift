@@ -41,6 +41,12 @@ public enum ResourceKind: String, Hashable, Sendable, Codable {
   case pool
   /// A word of memory that a thread sleeps on, of which nothing else is known.
   case futex
+  /// A pipe or a pair of sockets whose other end has to be read or written.
+  case pipe
+  /// A process, as what a wait for a child waits for.
+  case process
+  /// A lock on a file, of the kernel.
+  case fileLock
   /// A checked value: nobody waits for it or holds it, but threads race on it.
   case value
 

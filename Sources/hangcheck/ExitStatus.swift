@@ -4,6 +4,7 @@ import ProcessInspector
 /// The exit status of `hangcheck run`.
 enum ExitStatus {
   static let finding: Int32 = 66
+  static let nothingToInspect: Int32 = 69
   static let timeout: Int32 = 124
 
   static func of(

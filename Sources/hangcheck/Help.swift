@@ -17,7 +17,7 @@ enum Help {
 
   static let full = """
     usage: hangcheck [run] [options] [--] program [argument…]  watch an unmodified program
-           hangcheck attach [options] PID                      (not in this version)
+           hangcheck attach [options] PID                      why a running process hangs
            hangcheck core [options] CORE [EXECUTABLE]          (not in this version)
            hangcheck report [options] FILE                     render a saved JSON report
            hangcheck explain KIND                              what a finding means, how to fix it
@@ -53,23 +53,27 @@ enum Help {
       --inversion-threshold DURATION  an urgent thread that waits for a less urgent one (100ms)
       --hang-threshold DURATION       the main run loop, or the main queue, stands still (250ms)
 
+    Of attach, which stops a process for some milliseconds and leaves it as it was
+      --no-stop                 read /proc alone: no stacks of threads that run
+      --watch SECONDS           look again until something is wrong or the time is up
+      --all                     instead of PID: every process of this user; lists those that hang
+
     What is done
       --on-deadlock auto|terminate|core|continue
                           after a certain deadlock was reported (auto: end the program when its
                           main thread is in the deadlock or stuck behind it)
       --timeout DURATION  end the program after that long; what hangs by then is reported first
       --fail-on error|warning|note|never   which findings make the exit status 66 (error)
-      --help, --version
+      --help, --version         (--hang-threshold is for the libraries)
 
     Durations: 50ms, 2s, 1m. HANGCHECK_OPTIONS holds the same options without their dashes
     (wait-threshold=5s log=/tmp/hangs.jsonl); the command line wins.
 
-    The agent, libHangAgent.so, is preloaded into the program. It is looked for beside
-    hangcheck, in ../lib/hangcheck and in ../lib from there; HANGCHECK_AGENT names another one.
-    Without an agent nothing is started (69). A program that the agent cannot enter (static,
-    setuid, 32-bit, not glibc's) runs all the same, after a line that says so.
+    The agent, libHangAgent.so, is looked for beside hangcheck, in ../lib/hangcheck and in ../lib
+    from there; HANGCHECK_AGENT names another one. Without one nothing is started (69). A program
+    that it cannot enter (static, setuid, 32-bit, not glibc's) runs all the same, and it is said.
 
-    Exit status: the program's own (128+N for signal N); 66 a finding at or above --fail-on;
+    Exit status: the program's own (128+N for signal N), or 0; 66 a finding of --fail-on;
     64 a bad command line or unwritable output; 65 an unreadable input; 69 nothing can be
     inspected; 124 ended by --timeout; 126, 127 the program cannot be executed, is not found.
 

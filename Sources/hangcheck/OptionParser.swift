@@ -70,6 +70,10 @@ private struct OptionParser {
     }
     switch name {
     case "attach":
+      if options.all {
+        try check(0, 0, "")
+        return .attach(pid: nil)
+      }
       try check(1, 1, "the process's id (PID)")
       guard let pid = Int32(operands[0]), pid > 0 else {
         throw UsageError(

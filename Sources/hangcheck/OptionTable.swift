@@ -38,9 +38,18 @@ struct OptionEntry: Sendable {
     choice("color") { $0.color = $1 },
     flag("quiet") { $0.quiet = $1 },
     flag("verbose") { $0.verbose = $1 },
+    OptionEntry(
+      name: "watch",
+      action: .value("SECONDS") { (text, options) throws(UsageError) in
+        options.watch = try Duration.parse(text.utf8.allSatisfy(isDigit) ? text + "s" : text)
+      }),
+    flag("all") { $0.all = $1 },
+    flag("no-stop") { $0.stop = !$1 },
   ]
 
   static func named(_ name: String) -> OptionEntry? { all.first { $0.name == name } }
+
+  private static func isDigit(_ byte: UInt8) -> Bool { byte >= 48 && byte <= 57 }
 
   private enum Switch: String, CaseIterable { case on, off }
 

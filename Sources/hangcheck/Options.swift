@@ -30,6 +30,11 @@ struct Options: Sendable, Hashable {
   var color = Color.auto
   var quiet = false
   var verbose = false
+  // Of attach.
+  /// How long to look again until something is wrong.
+  var watch: Duration?
+  var all = false
+  var stop = true
 
   /// The first option that is understood and cannot be obeyed, as one line.
   var unavailable: String? {
@@ -49,7 +54,8 @@ struct Options: Sendable, Hashable {
 enum Command: Sendable, Hashable {
   /// The index of the program in the arguments: they reach it as the bytes they are.
   case run(programAt: Int)
-  case attach(pid: Int32)
+  /// Nil with --all.
+  case attach(pid: Int32?)
   case core(String, executable: String?)
   case report(String)
   case explain(Finding.Kind)

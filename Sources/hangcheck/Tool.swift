@@ -27,11 +27,12 @@ enum Tool {
     case .explain(let kind):
       StandardStreams.write(Explanations.page(for: kind), to: 1)
       return 0
-    case .attach, .core:
-      say(
-        "attach and core are not available in this version; start the program as `hangcheck PROGRAM`"
-      )
-      return 69
+    case .core:
+      say("core is not available in this version; `hangcheck attach PID` looks at a live process")
+      return ExitStatus.nothingToInspect
+    case .attach(let pid):
+      if let line = invocation.options.unavailable { return refuse(line) }
+      return AttachCommand(options: invocation.options, pid: pid).run()
     case .report(let file):
       if let line = invocation.options.unavailable { return refuse(line) }
       return ReportCommand(file: file, options: invocation.options).run()

@@ -32,7 +32,7 @@ import Testing
     Case(arguments: ["--timeout", "1", "true"], status: 64, says: "no unit", usage: true),
     Case(arguments: ["--format", "html", "true"], status: 64, says: "not available"),
     Case(arguments: ["--confirm", "--predict", "off", "true"], status: 64, says: "--predict"),
-    Case(arguments: ["attach", "1"], status: 69, says: "not available"),
+    Case(arguments: ["attach", "2147483647"], status: 69, says: "no process"),
     Case(arguments: ["core", "x"], status: 69, says: "not available"),
     Case(arguments: ["--output", "/nowhere/x", "true"], status: 64, says: "/nowhere/x"),
     Case(arguments: ["--output", "/", "true"], status: 64, says: "nothing was started"),

@@ -17,7 +17,7 @@ struct Fixture: Sendable, CustomTestStringConvertible {
     case same
   }
   enum Door: String, Sendable {
-    case run, swap
+    case run, swap, attach
   }
 
   var name: String
@@ -71,6 +71,7 @@ extension Fixture {
     }
   }()
   static let run = all.filter { $0.doors.contains(.run) }
+  static let attached = all.filter { $0.doors.contains(.attach) }
   static let swapped = all.filter { $0.doors.contains(.swap) }
 
   init?(line: Substring) {

@@ -61,4 +61,8 @@ int64_t hck_ptrace_vectors(int tid, void *_Nullable to, size_t size);
 int64_t hck_pending_bytes(int pidfd, int fd);
 int64_t hck_read_memory(int pid, uint64_t address, void *_Nonnull to, size_t size);
 
+// The inode of the socket that a Unix socket of this network namespace is connected to; 0 where that is
+// not known.
+uint32_t hck_unix_peer(uint32_t inode);
+
 #endif

@@ -32,8 +32,8 @@ struct CycleWords {
     let kind = names.resources[edge.waitsFor]?.kind
     switch kind {
     case .thread: return .isJoined
-    case .task, .operation, .workItem: return .finishes
-    case .semaphore, .condition, .continuation, .group, .futex, .barrier, .taskGroup:
+    case .task, .operation, .workItem, .process: return .finishes
+    case .pipe, .semaphore, .condition, .continuation, .group, .futex, .barrier, .taskGroup:
       return .wouldGive
     default: break
     }
@@ -73,6 +73,7 @@ struct CycleWords {
     case .group: "would leave"
     case .continuation: "would resume"
     case .taskGroup: "is to finish in"
+    case .pipe: names.isFull(resource) ? "would read" : "would write"
     case .barrier: "would reach"
     case .futex: "would wake"
     default: "would signal"
@@ -123,6 +124,8 @@ struct CycleWords {
       "\(start) behind \(owner), which waits to \(isQueue(edge) ? "run there alone" : "write it")"
     case .isGone: "\(start)\(which) is held by \(gone(edge.ownedBy))"
     case .finishes where itself: "\(waiter) waits for its own end"
+    case .finishes where names.resources[edge.waitsFor]?.kind == .process:
+      "\(start)\(which) has not ended"
     case .finishes: "\(start)\(which) \(isRunner(edge) ? "\(owner) runs" : "has not finished")"
     case .wouldGive where itself: "\(start)\(which) only it \(gives(edge.waitsFor)) itself"
     case .wouldGive: "\(start)\(which) \(owner) \(gives(edge.waitsFor))"
@@ -143,6 +146,8 @@ struct CycleWords {
     case .operation: "start"
     case .operationQueue: "resume"
     case .workItem: "run"
+    case .pipe: names.isFull(edge.waitsFor) ? "read" : "write"
+    case .process: "end"
     default: "give"
     }
   }

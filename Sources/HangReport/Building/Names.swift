@@ -128,6 +128,9 @@ struct Names {
     return (isOpen || kind.hasPrefix("operation") ? "an " : "a ") + kind
   }
 
+  /// Of a pipe: it waits to be read, not to be written.
+  func isFull(_ id: ResourceID) -> Bool { resources[id]?.name?.hasPrefix("full") ?? false }
+
   private func isMainQueue(_ id: ResourceID) -> Bool {
     resources[id].map { $0.kind == .queue && $0.name == Self.mainQueue } ?? false
   }
@@ -138,6 +141,13 @@ struct Names {
   func resource(_ id: ResourceID) -> String {
     guard let resource = resources[id] else { return "an unknown resource" }
     if isMainQueue(id) { return "the main queue" }
+    switch resource.kind {
+    case .pipe, .process:
+      let name = resource.kind == .process ? resource.name.map { " \"\(cleaned($0))\"" } : nil
+      return "\(kind(id)) \(resource.address.rawValue)\(name ?? "")"
+    case .fileLock: return kind(id) + (resource.name.map { " on \(cleaned($0))" } ?? "")
+    default: break
+    }
     let name = resource.name.map { " \"\(cleaned($0))\" at" } ?? ""
     return "\(kind(id))\(name) \(resource.address)"
   }
@@ -152,6 +162,8 @@ struct Names {
     case .once: "one-time initialisation"
     case .pool: "cooperative pool"
     case .futex: "futex"
+    case .pipe: resources[id]?.name ?? "pipe"
+    case .fileLock: "file lock"
     default: kind.rawValue
     }
   }

@@ -7,6 +7,12 @@ extension TextPage {
     line()
     line(style.heading("What to change"))
     let relations = edges.map { cycle.words.relation($0) }
+    let kinds = Set(edges.compactMap { names.resources[$0.waitsFor]?.kind })
+    if kinds.contains(.pipe) && kinds.contains(.process) {
+      line("  Read what a child writes until its end, and only then wait for the child; or read it")
+      line("  on another thread meanwhile. A pipe holds 64 KiB.")
+      return
+    }
     if cycle.words.isStandstill {
       adviseStandstill(cycle)
     } else if relations.contains(.wouldGive) || relations.contains(.finishes) {

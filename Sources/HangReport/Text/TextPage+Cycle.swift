@@ -178,6 +178,7 @@ extension TextPage {
     case .continuation: "resumed"
     case .barrier: "reached"
     case .futex: "woken"
+    case .pipe: names.isFull(edge.waitsFor) ? "read" : "written"
     default: "signalled"
     }
   }

@@ -108,6 +108,7 @@ struct TextPage {
   private var hasPicture: Bool { report.mode == .run && !report.threads.isEmpty }
 
   private mutating func writeNoFinding() {
+    if report.mode == .attach || report.mode == .core { return writeStanding() }
     guard hasPicture else { return line(style.good("hangcheck: no finding.")) }
     if let signal = report.process.exit?.signal {
       line(

@@ -1,0 +1,360 @@
+internal import CHangcheck
+internal import Glibc
+package import HangReport
+internal import WaitForGraph
+
+/// What `hangcheck attach` asks for.
+package struct AttachSetup: Sendable {
+  package var tool: HangReport.Tool
+  /// From when on a wait is worth a note.
+  package var waitThreshold: Duration
+  /// Whether the process may be stopped for a moment, to copy its stacks.
+  package var stops: Bool
+  package init(tool: HangReport.Tool, waitThreshold: Duration, stops: Bool) {
+    self.tool = tool
+    self.waitThreshold = waitThreshold
+    self.stops = stops
+  }
+}
+
+/// Looks at a process that was not started by us, and leaves it as it was.
+///
+/// It is stopped once, for some milliseconds; all else is read while it runs. What looks like a
+/// deadlock is looked at again. Confined to the thread that made it: ptrace demands it.
+package final class AttachSession {
+  let setup: AttachSetup
+  let pid: ProcessID
+  let files: ProcessFiles
+  let memory: ProcessMemory
+  let proc: ProcReader
+  let arena: Arena
+  let watch: DeadlockWatch
+  private let capture: StackCapture
+  private let pools: PoolWatch
+  private let identity: ProcessIdentity
+  private let hasNoLibC: Bool
+  private var limits: [String] = []
+  /// Nanoseconds for which the process was stopped by the last look.
+  package private(set) var stoppedFor: UInt64 = 0
+
+  /// How long all threads may take to stop.
+  private static let patience: UInt64 = 20_000_000
+  /// How long threads may take to be back in the calls that the stop interrupted.
+  private static let returning: UInt64 = 100_000_000
+  /// Between two looks that must agree.
+  private static let interval: UInt64 = 25_000_000
+  /// So long a look goes on while something looks like a deadlock and is not certain.
+  private static let mostTime: UInt64 = 1_500_000_000
+
+  package init(pid: Int32, setup: AttachSetup) throws(AttachRefusal) {
+    if let refusal = AttachFacts.of(pid, stops: setup.stops).refusal { throw refusal }
+    self.setup = setup
+    self.pid = ProcessID(pid)
+    files = ProcessFiles(self.pid)
+    memory = ProcessMemory(self.pid)
+    proc = ProcReader(self.pid)
+    guard let identity = ProcessIdentity(proc) else { throw Self.ended(pid) }
+    self.identity = identity
+    let images = ImageMap(files.mappings(), root: files.root, pid: pid, memory: memory)
+    let pointers = ThreadPointers(images: images, memory: memory)
+    let inner = files.innerID(KernelThreadID(pid))?.rawValue ?? pid
+    guard
+      let arena = Arena.copied(from: files, memory)
+        ?? Arena.bare(pid: inner, tidOffset: pointers?.tidOffset)
+    else { throw AttachRefusal(message: "there is no memory for a look at process \(pid)") }
+    self.arena = arena
+    watch = DeadlockWatch(pid: self.pid, arena: arena)
+    watch.pthreads = pointers?.all() ?? [:]
+    capture = StackCapture(child: nil, patience: Self.patience)
+    pools = PoolWatch(watch)
+    functions = WaitingFunctions(images, executable: files.executable())
+    tidOffset = pointers?.tidOffset
+    hasNoLibC = !functions.hasLibC
+    noteLimits()
+  }
+  let functions: WaitingFunctions
+  private let tidOffset: UInt64?
+
+  private static func ended(_ pid: Int32) -> AttachRefusal {
+    AttachRefusal(message: "process \(pid) ended while it was looked at")
+  }
+
+  private func noteLimits() {
+    if arena.isBare {
+      limits.append(
+        "where locks were taken: that is on record only in a program that was started under hangcheck"
+          + " or uses its drop-ins")
+    }
+    if hasNoLibC {
+      limits.append(
+        "what threads wait for in the C library: no symbols of it are there (a static or stripped"
+          + " program)")
+    }
+    if !files.root.isEmpty {
+      limits.append(
+        "lines of code whose debug information lies outside of the files that the process sees: it"
+          + " lives in another mount namespace")
+    }
+    if files.innerID(KernelThreadID(pid.rawValue)) != KernelThreadID(pid.rawValue) {
+      limits.append(
+        "the numbers of threads as the process itself knows them: it lives in another pid namespace,"
+          + " and this report has those of this one")
+    }
+  }
+
+  /// Looks until two looks agree; the report of what is there.
+  package func look() throws(AttachRefusal) -> HangReport {
+    let begun = hck_monotonic_ns()
+    let stacks = prepare()
+    let assembler = assembler(isRoot: true)
+    var candidates: [DeadlockWatch.Identity: DeadlockWatch.Candidate] = [:]
+    var look = watch.look(.whole, now: hck_monotonic_ns())
+    var confirmed = watch.confirm(look, &candidates, now: hck_monotonic_ns())
+    // The first look only raises suspicions.
+    while !candidates.isEmpty, hck_monotonic_ns() &- begun < Self.mostTime {
+      usleep(UInt32(Self.interval / 1000))
+      look = watch.look(.whole, now: hck_monotonic_ns())
+      let more = watch.confirm(look, &candidates, now: hck_monotonic_ns())
+      confirmed += more
+      if !more.isEmpty { break }
+    }
+    var pool: PoolWatch.Exhausted?
+    if confirmed.isEmpty {
+      pool = pools.exhausted(
+        look, rested: watch.quiet, now: hck_monotonic_ns(), threshold: setup.waitThreshold)
+    }
+    if confirmed.isEmpty, pool == nil, let report = try familyReport() { return report }
+    try checkIdentity()
+    return report(confirmed, pool, pool?.look ?? confirmed.last?.look ?? look, stacks, assembler)
+  }
+
+  /// What several processes that wait for each other do, where that is a deadlock.
+  private func familyReport() throws(AttachRefusal) -> HangReport? {
+    guard let family = FamilyLook(self), let found = family.confirmed() else { return nil }
+    try checkIdentity()
+    var report = family.report(found, tool: setup.tool)
+    report.limits = limits.isEmpty ? nil : limits
+    return report
+  }
+
+  /// Copies the stacks, and names what threads wait for.
+  func prepare() -> [KernelThreadID: CapturedThread] {
+    let stacks = copyStacks()
+    lastStacks = stacks
+    name(stacks, assembler(isRoot: true))
+    return stacks
+  }
+  private(set) var lastStacks: [KernelThreadID: CapturedThread] = [:]
+  /// Threads inside of Foundation's `Process.waitUntilExit()`.
+  private(set) var waitForProcess: Set<KernelThreadID> = []
+
+  func assembler(isRoot: Bool) -> ReportAssembler {
+    ReportAssembler(files: files, memory: memory, arena: arena, isRoot: isRoot)
+  }
+
+  /// Refuses what was read of two processes, or of none.
+  private func checkIdentity() throws(AttachRefusal) {
+    guard let now = ProcessIdentity(proc), now.isSameProcess(as: identity) else {
+      throw Self.ended(pid.rawValue)
+    }
+    if now != identity {
+      throw AttachRefusal(
+        message:
+          "process \(pid.rawValue) executed another program while it was looked at; look again:"
+          + " it is now \(files.executable())")
+    }
+  }
+
+  // MARK: - Stacks
+
+  private func copyStacks() -> [KernelThreadID: CapturedThread] {
+    let threads = files.threads()
+    var quiet = ThreadRest().seconds(proc, threads)
+    let before = Dictionary(uniqueKeysWithValues: threads.map { ($0, proc.systemCall($0)?.call) })
+    var stacks: [KernelThreadID: CapturedThread] = [:]
+    if setup.stops {
+      let unharmed = threads.filter { tid in
+        (before[tid] ?? nil).map(goesOnUnchanged) ?? true
+      }
+      stacks = capture.capture(unharmed, memory: memory)
+      stoppedFor = capture.stoppedFor
+      capture.releaseStrays()
+      catchCallers(&stacks)
+    }
+    let sleepers = SleeperCapture(files: files, memory: memory)
+    for tid in threads where stacks[tid] == nil { stacks[tid] = sleepers.capture(tid) }
+    // Whoever stands where it stood has not run but for our stop; it takes a moment to come back.
+    calls = [:]
+    let deadline = hck_monotonic_ns() &+ Self.returning
+    for (tid, call) in before {
+      guard let call else {
+        quiet[tid] = nil
+        calls[tid] = proc.systemCall(tid)?.call
+        continue
+      }
+      var now = proc.systemCall(tid)?.call
+      while now != call, hck_monotonic_ns() < deadline {
+        usleep(200)
+        now = proc.systemCall(tid)?.call
+      }
+      // The stack was copied in that call; a look believes it only of a thread that is there again.
+      calls[tid] = call
+      if now != call { quiet[tid] = nil }
+    }
+    watch.quiet = quiet
+    return stacks
+  }
+  /// Whether a call goes on after a stop as if nothing had been. Writes may end short, and some waits
+  /// with EINTR: those threads are not stopped.
+  private func goesOnUnchanged(_ call: SystemCall) -> Bool {
+    switch call.number {
+    case SystemCalls.futex, SystemCalls.nanosleep, SystemCalls.clockNanosleep, SystemCalls.poll,
+      SystemCalls.ppoll, SystemCalls.select, SystemCalls.pselect, SystemCalls.wait4,
+      SystemCalls.waitid, SystemCalls.restart, SystemCalls.pause, SystemCalls.sigsuspend, 72, 73:
+      true
+    case 0:
+      // From a socket with a time limit it would end with EINTR.
+      proc.link("fd/\(Int32(truncatingIfNeeded: call.arguments[0]))")?.hasPrefix("socket:") == false
+    default: false
+    }
+  }
+
+  /// Who asks for its own one-time initialisation again and again is in the kernel most of the time:
+  /// only there its registers tell for which.
+  private func catchCallers(_ stacks: inout [KernelThreadID: CapturedThread]) {
+    let swiftOnce = functions.ranges(of: .swiftOnce)
+    for (tid, thread) in stacks where thread.systemCall == nil {
+      guard thread.mentions(swiftOnce) else { continue }
+      for _ in 0..<20 {
+        guard let again = capture.capture([tid], memory: memory)[tid] else { break }
+        stacks[tid] = again
+        if again.systemCall != nil { break }
+      }
+    }
+  }
+
+  /// The calls that threads were in when they were stopped.
+  private var calls: [KernelThreadID: SystemCall] = [:]
+
+  /// What the stacks tell of waits that are not on record.
+  private func name(_ stacks: [KernelThreadID: CapturedThread], _ assembler: ReportAssembler) {
+    guard let unwinder = assembler.unwinder else { return }
+    let reader = WaitReader(memory: memory, functions: functions, tidOffset: tidOffset)
+    let listed = files.threads()
+    let outer = Dictionary(
+      listed.map { (files.innerID($0) ?? $0, $0) }, uniquingKeysWith: { first, _ in first })
+    var known: [KernelThreadID: KnownWait] = [:]
+    let waitUntilExit = functions.ranges(of: .waitForProcess)
+    waitForProcess = []
+    for (tid, thread) in stacks {
+      let call = calls[tid]
+      if !waitUntilExit.isEmpty, call?.number == SystemCalls.ppoll {
+        let frames = unwinder.unwind(thread.registers, stack: [thread.stack], limit: 64).frames
+        if frames.contains(where: { frame in waitUntilExit.contains { $0.contains(frame.pc &- 1) } }
+        ) {
+          waitForProcess.insert(tid)
+        }
+      }
+      guard call == nil || call?.number == SystemCalls.futex else { continue }
+      let frames = unwinder.unwind(thread.registers, stack: [thread.stack], limit: 10).frames
+      known[tid] = reader.wait(
+        of: thread, frames: frames, call: call,
+        isAlive: { outer[$0].map(files.isAlive) ?? false })
+    }
+    watch.knownWaits = known
+  }
+
+  // MARK: - The report
+
+  private func report(
+    _ confirmed: [ConfirmedDeadlock], _ pool: PoolWatch.Exhausted?, _ look: Look,
+    _ stacks: [KernelThreadID: CapturedThread], _ assembler: ReportAssembler
+  ) -> HangReport {
+    let process = WatchedProcess(
+      pid: pid.rawValue, executable: files.executable(), arguments: files.arguments())
+    let threads = assembler.threads(look, stacks: stacks)
+    let resources = ReportAssembler.named(assembler.resources(look), by: threads)
+    var report = HangReport(
+      tool: setup.tool, mode: .attach, process: process, threads: threads, resources: resources)
+    let edges = confirmed.flatMap(\.deadlock.edges)
+    let waits = look.snapshot.threads.compactMap(\.wait?.resource)
+    let history =
+      arena.isBare ? [:] : assembler.history(edges.map(\.resource) + waits, look)
+    let maker = DeadlockFinding(
+      threads: threads, resources: resources, process: process, history: history)
+    report.findings = confirmed.map { maker.finding(for: $0.deadlock) }
+    if let pool {
+      let words = PoolFinding(threads: threads, resources: resources, process: process)
+      report.findings.append(words.finding(for: pool.facts))
+    }
+    report.findings += longWaits(report, history)
+    let named = Set(report.findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
+    report.threads.removeAll { $0.kind ?? .thread != .thread && !named.contains($0.id) }
+    report.limits = allLimits(assembler, look, stacks)
+    return report
+  }
+
+  private func allLimits(
+    _ assembler: ReportAssembler, _ look: Look, _ stacks: [KernelThreadID: CapturedThread]
+  ) -> [String]? {
+    var all = limits + assembler.limits
+    let missing = look.threads.count {
+      $0.isAlive && $0.kind == .thread && stacks[$0.tid] == nil
+    }
+    for resource in look.resources where resource.kind == HCK_RWLOCK.rawValue {
+      guard let lock = ReadWriteLockMemory(memory, resource.address), lock.writer == nil,
+        lock.readers > 0, arena.isBare
+      else { continue }
+      all.append(
+        "who has read-write lock 0x\(String(resource.address, radix: 16)) for reading: its memory"
+          + " counts \(lock.readers) and names nobody")
+    }
+    let unnamed = look.snapshot.threads.count { thread in
+      thread.wait.map { look.resource($0.resource).kind } == DerivedKind.futex
+    }
+    if unnamed > 0, !hasNoLibC {
+      all.append(
+        "what \(unnamed) threads wait for: no known function stands on their stacks, as far as these"
+          + " can be followed")
+    }
+    if missing > 0 {
+      let why =
+        !setup.stops
+        ? "they ran, and --no-stop lets them run" : capture.refusal ?? "they did not stop in time"
+      all.append("the stacks of \(missing) threads (\(why))")
+    }
+    return all.isEmpty ? nil : all
+  }
+
+  /// Threads that have waited for long for what somebody holds, and that no deadlock names.
+  private func longWaits(
+    _ report: HangReport, _ history: [ResourceID: [ResourceEvent]]
+  ) -> [Finding] {
+    let told = Set(report.findings.flatMap(\.threads))
+    let threshold = Double(setup.waitThreshold.nanoseconds) / 1e9
+    let held = Set(report.resources.filter { !$0.owners.isEmpty }.map(\.id))
+    let maker = LongWaitFinding(
+      threads: report.threads, resources: report.resources, process: report.process,
+      history: history)
+    return report.threads.compactMap { thread in
+      guard thread.kind ?? .thread == .thread, !told.contains(thread.id),
+        let wait = thread.waitsFor, let seconds = wait.seconds, seconds >= threshold,
+        held.contains(wait.resource)
+      else { return nil }
+      return maker.finding(for: thread)
+    }
+  }
+}
+
+extension CapturedThread {
+  /// Whether the top of its stack, or its program counter, points into some code.
+  fileprivate func mentions(_ code: [Range<UInt64>]) -> Bool {
+    if code.contains(where: { $0.contains(registers.rip) }) { return true }
+    return stack.bytes.prefix(512).withUnsafeBytes { bytes in
+      stride(from: 0, to: bytes.count - 7, by: 8).contains { at in
+        let word = bytes.loadUnaligned(fromByteOffset: at, as: UInt64.self)
+        return code.contains { $0.contains(word) }
+      }
+    }
+  }
+}
