@@ -48,8 +48,7 @@ enum Help {
       --suppressions FILE             rules, one a line, for what does not count:
                                       kind:deadlock symbol:"Cache.*" until:2027-01-31; conditions
                                       on kind, symbol, file, image, resource, fingerprint
-      --baseline FILE                 an earlier JSON report or log: what stands in it does not
-                                      count
+      --baseline FILE                 what an earlier JSON report or log has does not count
       --inversion-threshold DURATION  an urgent thread that waits for a less urgent one (100ms)
       --hang-threshold DURATION       the main run loop, or the main queue, stands still (250ms)
 
