@@ -12,6 +12,7 @@ final class RunProcess: HangSource {
   let orders: OrderWatch
   let inversions: InversionWatch
   let pools: PoolWatch
+  let family: FamilyWatch
   let main: MainWatch
   let reader: ProcReader
   let runLoops: RunLoopWatch
@@ -44,6 +45,7 @@ final class RunProcess: HangSource {
     orders = OrderWatch(arena: arena)
     inversions = InversionWatch(watch)
     pools = PoolWatch(watch)
+    family = FamilyWatch(pid)
     reader = ProcReader(pid)
     main = MainWatch(watch, reader: reader)
     runLoops = RunLoopWatch(watch)

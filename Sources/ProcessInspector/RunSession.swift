@@ -80,6 +80,7 @@ package final class RunSession: RunWatch {
       if isEndOfProgram(process) { events.append(.report(report, mainThreadIsStuck: true)) }
       if let event = tellInversions(of: process, now: now) { events.append(event) }
       if let event = tellStranded(of: process, now: now) { events.append(event) }
+      if let event = tellFamily(of: process, now: now) { events.append(event) }
       if let event = tellPools(of: process, now: now) { events.append(event) }
       if let event = tellHangs(of: process, now: now) { events.append(event) }
       if let event = tellLivelocks(of: process, now: now) { events.append(event) }

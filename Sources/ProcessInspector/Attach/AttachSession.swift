@@ -46,7 +46,10 @@ package final class AttachSession {
   /// So long a look goes on while something looks like a deadlock and is not certain.
   private static let mostTime: UInt64 = 1_500_000_000
 
-  package init(pid: Int32, setup: AttachSetup) throws(AttachRefusal) {
+  /// `child`: the process's first thread, where it is our own child, whose end is not taken here.
+  package init(
+    pid: Int32, setup: AttachSetup, child: KernelThreadID? = nil
+  ) throws(AttachRefusal) {
     if let refusal = AttachFacts.of(pid, stops: setup.stops).refusal { throw refusal }
     self.setup = setup
     self.pid = ProcessID(pid)
@@ -65,7 +68,7 @@ package final class AttachSession {
     self.arena = arena
     watch = DeadlockWatch(pid: self.pid, arena: arena)
     watch.pthreads = pointers?.all() ?? [:]
-    capture = StackCapture(child: nil, patience: Self.patience)
+    capture = StackCapture(child: child, patience: Self.patience)
     pools = PoolWatch(watch)
     functions = WaitingFunctions(images, executable: files.executable())
     tidOffset = pointers?.tidOffset

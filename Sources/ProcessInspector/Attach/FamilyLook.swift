@@ -84,7 +84,7 @@ final class FamilyLook {
     for tid in member.files.threads() { calls[tid] = member.proc.systemCall(tid)?.call }
     var links: [KernelThreadID: (link: String, reads: Bool)] = [:]
     for (tid, call) in calls {
-      guard let reads = Self.reads(call.number),
+      guard let reads = SystemCalls.reads(call.number),
         let link = member.proc.link("fd/\(Int32(truncatingIfNeeded: call.arguments[0]))")
       else { continue }
       if link.hasPrefix("pipe:[") {
@@ -112,15 +112,6 @@ final class FamilyLook {
       {
         waits[place] = KernelWait(kind: .fileLock, number: inode, processes: [holder])
       }
-    }
-  }
-
-  /// Whether a call reads (else it writes) the descriptor that is its first argument.
-  private static func reads(_ number: Int) -> Bool? {
-    switch number {
-    case 0, 17, 19, 45, 47, 295, 327: true
-    case 1, 18, 20, 44, 46, 296, 328: false
-    default: nil
     }
   }
 
@@ -323,6 +314,17 @@ final class FamilyLook {
         .filter { !found.lookingAfter.contains($0) }.map { all[$0] }
     }
     return timesRun(now) == timesRun(before)
+  }
+}
+
+extension SystemCalls {
+  /// Whether a call reads (else it writes) the descriptor that is its first argument.
+  static func reads(_ number: Int) -> Bool? {
+    switch number {
+    case 0, 17, 19, 45, 47, 295, 327: true
+    case 1, 18, 20, 44, 46, 296, 328: false
+    default: nil
+    }
   }
 }
 

@@ -1,0 +1,92 @@
+internal import CHangcheck
+
+/// Decides when it is worth a look whether a process and its children wait for each other. Time comes
+/// in; confined to one thread.
+///
+/// What costs is the look itself (`FamilyLook`), which stops those processes for a moment: it is made
+/// only while somebody among them has stood in the same call for two seconds, and ever more seldom.
+final class FamilyWatch {
+  private let pid: ProcessID
+  private let proc: ProcReader
+  private var askedAt: UInt64 = 0
+  private var standing: [KernelThreadID: (timesRun: UInt64, since: UInt64)] = [:]
+  private var nextLook: UInt64 = 0
+  private var rest: UInt64 = 0
+  /// The looks that found something to tell are over.
+  var isTold = false
+
+  private static let interval: UInt64 = 500_000_000
+  private static let patience: UInt64 = 2_000_000_000
+  private static let longestRest: UInt64 = 600_000_000_000
+  private static let most = 32
+
+  init(_ pid: ProcessID) {
+    self.pid = pid
+    proc = ProcReader(pid)
+  }
+
+  /// Whether to look now. `threshold`: nanoseconds from which on a possible deadlock counts.
+  func isDue(now: UInt64, threshold: UInt64) -> Bool {
+    guard !isTold, now &- askedAt >= Self.interval else { return false }
+    askedAt = now
+    let main = proc.systemCall(KernelThreadID(pid.rawValue))?.call
+    let children = descendants
+    guard let main, !children.isEmpty else {
+      standing = [:]
+      rest = 0
+      nextLook = 0
+      return false
+    }
+    // A main thread that waits for a child, or for a pipe, is in the way of whoever needs it. One that
+    // polls may be in `Process.waitUntilExit()`, or serve: then a child that cannot write counts.
+    let isWaiting =
+      [SystemCalls.wait4, SystemCalls.waitid].contains(main.number)
+      || isTransfer(main, of: proc, writes: nil)
+    var current: [KernelThreadID: (timesRun: UInt64, since: UInt64)] = [:]
+    var oldest: UInt64?
+    for child in children {
+      let reader = ProcReader(child)
+      let files = ProcessFiles(child)
+      for tid in files.threads().prefix(Self.most) {
+        guard let call = reader.systemCall(tid)?.call,
+          isTransfer(call, of: reader, writes: isWaiting ? nil : true),
+          let timesRun = files.timesRun(tid)
+        else { continue }
+        let known = standing[tid]
+        let since = known?.timesRun == timesRun ? known?.since ?? now : now
+        current[tid] = (timesRun, since)
+        oldest = min(oldest ?? since, since)
+      }
+    }
+    standing = current
+    guard let oldest, now &- oldest >= Self.patience, now >= nextLook else { return false }
+    // The look itself makes the threads run: from there a possible deadlock must last for the threshold.
+    rest = rest == 0 ? threshold &+ Self.interval : min(2 &* rest, Self.longestRest)
+    nextLook = now &+ rest
+    return true
+  }
+
+  private var descendants: [ProcessID] {
+    var all: [ProcessID] = []
+    var next = [pid]
+    while let one = next.popLast(), all.count < Self.most {
+      let reader = ProcReader(one)
+      for tid in ProcessFiles(one).threads().prefix(Self.most) {
+        for word in (reader.text("task/\(tid.rawValue)/children") ?? "").split(separator: " ") {
+          guard let child = Int32(word) else { continue }
+          all.append(ProcessID(child))
+          next.append(ProcessID(child))
+        }
+      }
+    }
+    return all
+  }
+
+  /// Whether a call reads or writes a pipe or a socket.
+  private func isTransfer(_ call: SystemCall, of reader: ProcReader, writes: Bool?) -> Bool {
+    guard let reads = SystemCalls.reads(call.number), writes.map({ $0 != reads }) ?? true,
+      let link = reader.link("fd/\(Int32(truncatingIfNeeded: call.arguments[0]))")
+    else { return false }
+    return link.hasPrefix("pipe:") || link.hasPrefix("socket:")
+  }
+}
