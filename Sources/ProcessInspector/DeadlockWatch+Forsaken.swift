@@ -166,7 +166,7 @@ extension DeadlockWatch {
       }
       return ReferenceSurvey(
         threads.sorted { $0.tid < $1.tid }, outside: outside, memory: memory, pidfd: pidfd,
-        deadline: hck_monotonic_ns() &+ limit
+        deadline: hck_monotonic_ns() &+ limit, isLast: registers != nil
       ).map { ($0, still) }
     }
     guard isStopped else { return survey(nil, limit: Self.lookLimit).flatMap { $0.0.stuck($0.1) } }
@@ -207,12 +207,19 @@ extension DeadlockWatch {
     }.map { ConfirmedDeadlock(deadlock: $0, look: look) }
   }
 
-  /// The main thread alone, on something that it made to wait for ever: that is how programs rest
-  /// whose other threads do the work.
+  /// The main thread alone, or one on something that it made itself to wait for ever: that is how
+  /// threads rest while others do the work.
   private func isParked(_ deadlock: Deadlock, _ look: Look) -> Bool {
     deadlock.victims.isEmpty
-      && deadlock.edges.allSatisfy { look.snapshot.threads[$0.thread.rawValue - 1].isMain }
+      && deadlock.edges.allSatisfy { edge in
+        look.snapshot.threads[edge.thread.rawValue - 1].isMain
+          || arena.tallies(of: look.resource(edge.resource)).contains {
+            $0.operation == .create && $0.tid.map(known) == look.thread(edge.thread).tid
+          }
+      }
   }
+
+  private func known(_ tid: KernelThreadID) -> KernelThreadID { builder(now: 0).known(tid) }
 }
 
 /// Calls by which a thread may be woken, or a reference may travel, where no search of memory sees it.

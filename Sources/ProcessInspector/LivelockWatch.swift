@@ -47,6 +47,8 @@ final class LivelockWatch {
     var edges: [Edge: Sighting] = [:]
     /// What it held when it failed last.
     var holds: [RecordedHold] = []
+    /// How often it was seen to have taken anew what it holds, by the clock of the arena.
+    var taken: [ResourceKey: (since: UInt32, times: Int)] = [:]
     /// Of semaphores that it tried for in vain: how many permits it had taken by then.
     var permits: [ResourceKey: UInt64] = [:]
     var isTold = false
@@ -85,7 +87,7 @@ final class LivelockWatch {
     for streak in ripe.values {
       kept[streak.tid] = streak.edges.filter { edge, sighting in
         edge.owner != streak.tid && tids.contains(edge.owner) && now &- sighting.last <= recent
-          && sighting.count >= Self.leastSightings
+          && sighting.count >= Self.leastSightings && givesBack(edge)
       }.map { (edge: $0, sighting: $1) }.sorted { a, b in
         (b.sighting.count, a.edge.lock.address) < (a.sighting.count, b.edge.lock.address)
       }
@@ -147,6 +149,11 @@ final class LivelockWatch {
         began: trial.since)
     streak.failures = trial.failures
     streak.holds = trial.holds
+    for hold in trial.holds {
+      let known = streak.taken[hold.key]
+      guard known?.since != hold.since else { continue }
+      streak.taken[hold.key] = (hold.since, (known?.times ?? 0) + 1)
+    }
     streaks[trial.slot] = streak
   }
 
@@ -178,6 +185,15 @@ final class LivelockWatch {
       streak.edges[edge] = sighting
     }
     streaks[trial.slot] = streak
+  }
+
+  /// Whether the owner gives the lock back between its own failures: whoever keeps it is just slow. Of
+  /// what no record shows it is taken for granted.
+  private func givesBack(_ edge: Edge) -> Bool {
+    guard let owner = streaks.values.first(where: { $0.tid == edge.owner }),
+      let taken = owner.taken[edge.lock]
+    else { return true }
+    return taken.times > 1
   }
 
   /// Who kept a thread from a lock.

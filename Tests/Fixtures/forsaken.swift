@@ -15,7 +15,7 @@ import Synchronization
       "hidden": hidden,
       "pipe": pipe, "epoll": epoll, "parked": parked, "source": source, "late": late,
       "other": other,
-      "unmanaged": unmanaged, "queued": queued,
+      "unmanaged": unmanaged, "queued": queued, "packed": packed, "resting": resting,
     ])
   }
 }
@@ -404,6 +404,34 @@ func other() {
   guard let pointer = UnsafeRawPointer(bitPattern: word) else { return }
   Unmanaged<DispatchSemaphore>.fromOpaque(pointer).takeRetainedValue().signal()
   woken.poll()
+}
+
+/// In a record without padding.
+nonisolated(unsafe) let record = UnsafeMutableRawPointer.allocate(byteCount: 32, alignment: 16)
+func packed() {
+  @inline(never) func begin() {
+    let semaphore = DispatchSemaphore(value: 0)
+    Thread.detachNewThread {
+      wait(semaphore)
+      woken.set()
+    }
+    let word = UInt(bitPattern: Unmanaged.passRetained(semaphore).toOpaque())
+    withUnsafeBytes(of: word) { (record + 3).copyMemory(from: $0.baseAddress!, byteCount: 8) }
+  }
+  begin()
+  scrub()
+  serve(9)
+  let word = (record + 3).loadUnaligned(as: UInt.self)
+  guard let pointer = UnsafeRawPointer(bitPattern: word) else { return }
+  Unmanaged<DispatchSemaphore>.fromOpaque(pointer).takeRetainedValue().signal()
+  woken.poll()
+}
+
+/// A thread that is to rest for ever makes what it rests on.
+func resting() {
+  Thread.detachNewThread { DispatchSemaphore(value: 0).wait() }
+  scrub()
+  serve(9)
 }
 
 /// A word that owns nothing.

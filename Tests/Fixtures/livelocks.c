@@ -244,6 +244,28 @@ static void run_pollers(void) {
   pthread_join(b, NULL);
 }
 
+// Two that keep their own locks while they work, and ask now and then for the other's.
+static void *keeps(void *raw) {
+  int own = (int)(intptr_t)raw;
+  pthread_mutex_lock(&mutexes[own]);
+  while (goes_on()) {
+    for (int i = 0; i < 20; i++) {
+      pthread_mutex_lock(&mutexes[2]);
+      pthread_mutex_unlock(&mutexes[2]);
+    }
+    nap(3);
+    if (pthread_mutex_trylock(&mutexes[1 - own]) == 0) pthread_mutex_unlock(&mutexes[1 - own]);
+  }
+  pthread_mutex_unlock(&mutexes[own]);
+  return NULL;
+}
+static void run_keepers(void) {
+  until = seconds() + 4;
+  pthread_t a = start("ann", keeps, (void *)0), b = start("ben", keeps, (void *)1);
+  pthread_join(a, NULL);
+  pthread_join(b, NULL);
+}
+
 int main(int argc, char **argv) {
   static const struct scenario all[] = {
     {"try", run_try}, {"timed", run_timed}, {"clock", run_clock}, {"three", run_three},
@@ -251,7 +273,7 @@ int main(int argc, char **argv) {
     {"c11", run_c11}, {"inside", run_inside}, {"brief", run_brief}, {"two-seconds", run_two_seconds},
     {"one-yields", run_one_yields}, {"yields", run_yields}, {"other-way", run_other_way},
     {"waits-then", run_waits_then}, {"backs-off", run_backs_off}, {"poller", run_poller},
-    {"pollers", run_pollers},
+    {"pollers", run_pollers}, {"keepers", run_keepers},
   };
   return PLAY(argc, argv, all);
 }

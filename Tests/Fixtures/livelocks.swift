@@ -113,10 +113,10 @@ func luckyPermits() { withPermits(isLucky: true) }
 func withPermits(isLucky: Bool) {
   let permits = [DispatchSemaphore(value: 1), DispatchSemaphore(value: 1)]
   inStep(isLucky: isLucky) { own, within in
-    permits[own].wait()
+    permits[own].wait()  // HOLDS(permits:ann,permits:ben)
     within()
     let soon = DispatchTime.now() + 0.03
-    let got = permits[1 - own].wait(timeout: soon)  // WAITS(permits:ann,permits:ben)
+    let got = permits[1 - own].wait(timeout: soon)
     if got == .success { permits[1 - own].signal() }
     within()
     permits[own].signal()

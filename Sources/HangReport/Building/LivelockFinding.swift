@@ -65,7 +65,7 @@ public struct LivelockFinding: Sendable {
     let who = names.list(members.map(\.thread))
     let others = members.count == 2 ? "the other one holds" : "the next one holds"
     return Finding(
-      kind: .livelock, severity: .warning, certainty: .certain,
+      kind: .livelock, severity: .warning, certainty: .possible,
       message: "\(who) keep failing to take what \(others), and none has got on for"
         + " \(HangFinding.words(facts.seconds)): " + clauses.joined(separator: "; "),
       cycle: members.enumerated().map { index, member in

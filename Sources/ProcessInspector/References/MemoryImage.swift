@@ -120,13 +120,16 @@ final class MemoryImage {
 
   /// Every word, at each multiple of four, that points into one of some ranges, sorted by where they
   /// begin; nil when there are more than `most`.
-  func references(to ranges: [Range<UInt64>], most: Int) -> [HolderSearch.Reference]? {
+  /// `everywhere`: also at addresses that no compiler chooses, as in packed records.
+  func references(
+    to ranges: [Range<UInt64>], most: Int, everywhere: Bool
+  ) -> [HolderSearch.Reference]? {
     let matcher = PointerMatcher(ranges)
     var found: [HolderSearch.Reference] = []
     for run in runs {
       let size = Int(run.range.upperBound - run.range.lowerBound)
       guard size >= 8 else { continue }
-      for shift in [0, 4] {
+      for shift in everywhere ? Array(0..<8) : [0, 4] {
         let words = (size - shift) / 8
         for index in 0..<words {
           let at = shift + index * 8

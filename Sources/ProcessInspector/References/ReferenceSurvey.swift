@@ -34,6 +34,8 @@ final class ReferenceSurvey {
   private let image: MemoryImage
   private let threads: [Thread]
   private let kernelWords: [UInt64]
+  /// All threads stood still: what this finds is told.
+  private let isLast: Bool
   private var heaps: [MallocHeap] = []
   private var stacks: [Stack] = []
   /// Indices of the threads that are blocked.
@@ -46,11 +48,12 @@ final class ReferenceSurvey {
   /// Copies the memory; nil where something of it is not known. `deadline`: monotonic nanoseconds.
   init?(
     _ threads: [Thread], outside: OutsideWorld, memory: ProcessMemory, pidfd: Int32,
-    deadline: UInt64
+    deadline: UInt64, isLast: Bool
   ) {
     guard let words = Self.kernelWords(outside, pidfd: pidfd),
       let image = MemoryImage(
-        outside.proc, memory: memory, limit: Self.mostBytes, deadline: deadline)
+        outside.proc, memory: memory, limit: isLast ? Self.mostBytes / 2 : Self.mostBytes,
+        deadline: deadline)
     else { return nil }
     self.threads = threads.map { thread in
       var thread = thread
@@ -62,6 +65,7 @@ final class ReferenceSurvey {
     }
     self.image = image
     kernelWords = words
+    self.isLast = isLast
   }
 
   /// The threads, of those that are blocked, that can never go on; nil where that was not found out.
@@ -90,7 +94,10 @@ final class ReferenceSurvey {
   }
 
   private func references(to ranges: [Range<UInt64>]) -> [HolderSearch.Reference]? {
-    guard var found = image.references(to: ranges, most: Self.mostReferences) else { return nil }
+    guard
+      var found = image.references(
+        to: ranges, most: Self.mostReferences, everywhere: isLast)
+    else { return nil }
     // malloc's lists lead to where chunks begin, which is where the object before them ends.
     found.removeAll { isOfMalloc($0.address) && isChunk($0.value) }
     let matcher = PointerMatcher(ranges)
