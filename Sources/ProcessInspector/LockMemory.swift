@@ -26,7 +26,7 @@ struct MutexMemory {
       bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt32.self) }
     }
     let tid = Int32(truncatingIfNeeded: word(hck_mutex_owner_offset()))
-    owner = tid > 0 ? KernelThreadID(tid) : nil
+    owner = tid > 0 && tid <= KernelThreadID.most ? KernelThreadID(tid) : nil
     let kind = word(hck_mutex_kind_offset())
     isRecursive = kind & 3 == 1
     checksOwner = kind & 3 == 1 || kind & 3 == 2
@@ -54,7 +54,7 @@ struct ReadWriteLockMemory {
       bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt32.self) }
     }
     let tid = Int32(truncatingIfNeeded: word(hck_rwlock_writer_offset()))
-    writer = tid > 0 ? KernelThreadID(tid) : nil
+    writer = tid > 0 && tid <= KernelThreadID.most ? KernelThreadID(tid) : nil
     readers = Int(word(hck_rwlock_readers_offset()) >> 3)
     isShared = word(hck_rwlock_shared_offset()) != 0
   }

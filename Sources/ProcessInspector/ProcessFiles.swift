@@ -14,6 +14,8 @@ public struct ProcessID: Hashable, Sendable, Comparable {
 public struct KernelThreadID: Hashable, Sendable, Comparable {
   public let rawValue: Int32
   public init(_ rawValue: Int32) { self.rawValue = rawValue }
+  /// No kernel gives a larger one; such a word in memory is something else.
+  static let most: Int32 = 1 << 22
   public static func < (a: KernelThreadID, b: KernelThreadID) -> Bool { a.rawValue < b.rawValue }
 }
 

@@ -326,7 +326,7 @@ import WaitForGraph
     report.mode = .attach
     #expect(
       render(report) == """
-        hangcheck: no finding.
+        hangcheck: nothing hangs in app (pid 4711): 3 threads, 3 rest
 
         Threads
           3 threads idle in pthread_cond_wait at main.swift:33 in Pool.run()
