@@ -26,6 +26,7 @@ final class RunLoopWatch {
   private var lookedAt: UInt64 = 0
   private var searchedAt: UInt64 = 0
   private var cost: UInt64 = 0
+  private var searchedRun: Int?
   /// Of the last search; they are read again at every tick.
   private var loops: [UInt64] = []
   private var timers: [UInt64] = []
@@ -50,8 +51,12 @@ final class RunLoopWatch {
       memory = RunLoopMemory(files: watch.files, memory: watch.memory)
     }
     guard let memory, let dispatch = watch.runtime.dispatch else { return [] }
-    if now &- searchedAt >= max(Self.interval, min(100 &* cost, Self.longestRest)) {
+    // What nobody has run for since is not new.
+    let run = watch.timesOthersRan?()
+    let isNew = run == nil || run != searchedRun
+    if isNew, now &- searchedAt >= max(Self.interval, min(100 &* cost, Self.longestRest)) {
       searchedAt = now
+      searchedRun = run
       let began = hck_monotonic_ns()
       defer { cost = hck_monotonic_ns() &- began }
       guard let found = memory.search(limit: Self.searchLimit) else { return [] }

@@ -112,7 +112,7 @@ final class WatchLoop: Sendable {
   }
 
   // Microseconds between two looks.
-  private static let idle: UInt32 = 60_000
+  private static let idle: UInt32 = 100_000
   private static let awake: UInt32 = 10_000
 
   private func run() {
