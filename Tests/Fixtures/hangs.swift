@@ -117,7 +117,7 @@ func inBlockOfLoop(_ milliseconds: UInt32) {
 /// After `dispatchMain`, with another block behind.
 func inQueue(_ milliseconds: UInt32, _ work: @escaping (UInt32) -> Void) {
   for turn in 0..<50 {
-    DispatchQueue.main.asyncAfter(deadline: .now() + 0.02 * Double(turn)) { pause(5) }
+    DispatchQueue.main.asyncAfter(deadline: .now() + 0.02 * Double(turn)) { pause(15) }
   }
   DispatchQueue.main.asyncAfter(deadline: .now() + 1.2) { work(milliseconds) }
   DispatchQueue.main.asyncAfter(deadline: .now() + 1.3) { done() }
