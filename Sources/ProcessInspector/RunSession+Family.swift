@@ -6,7 +6,9 @@ extension RunSession {
   /// for it to read a pipe.
   func tellFamily(of process: RunProcess, now: UInt64) -> RunEvent? {
     let threshold = setup.waitThreshold.nanoseconds
-    guard process.isRoot, process.family.isDue(now: now, threshold: threshold) else { return nil }
+    guard process.isRoot, setup.followsChildren,
+      process.family.isDue(now: now, threshold: threshold)
+    else { return nil }
     let asked = AttachSetup(tool: setup.tool, waitThreshold: setup.waitThreshold, stops: true)
     let child = KernelThreadID(process.pid.rawValue)
     guard let root = try? AttachSession(pid: process.pid.rawValue, setup: asked, child: child)
