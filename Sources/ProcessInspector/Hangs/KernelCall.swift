@@ -122,12 +122,14 @@ extension SystemCalls {
     }
   }
 
-  /// Whether a call returns EINTR when its thread is stopped for a moment, though no handler runs:
-  /// epoll_wait, sigtimedwait, semop, msgrcv, io_getevents, and reads from a socket, which may have a
-  /// time-out.
+  /// Whether a call ends when its thread is stopped for a moment, though no handler runs: with EINTR
+  /// epoll_wait, sigtimedwait, semop, msgrcv, io_getevents and what a socket may have a time-out for;
+  /// a write with what it has written.
   static func endsWithStop(_ number: Int) -> Bool {
     switch number {
-    case 43, 45, 47, 65, 69, 70, 128, 208, 220, 288, 299, epollWait, epollPwait, epollPwait2: true
+    case 1, 18, 20, 40, 43...47, 65, 69, 70, 128, 208, 220, 275, 288, 296, 299, 307, 328, epollWait,
+      epollPwait, epollPwait2:
+      true
     default: false
     }
   }
