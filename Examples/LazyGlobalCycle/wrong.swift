@@ -28,8 +28,9 @@ enum Settings {
 let saving = Thread { Storage.save() }
 let starting = Thread { print("\(Settings.values.count) settings") }
 saving.start()
-saving.name = "saving"
 starting.start()
+usleep(50_000)  // Foundation forgets a name that comes too early
+saving.name = "saving"
 starting.name = "starting"
 while !saving.isFinished || !starting.isFinished { usleep(10_000) }
 print("ready")

@@ -29,8 +29,9 @@ let wages = Account("wages", balance: 100)
 let saver = Thread { transfer(30, from: wages, to: savings) }
 let spender = Thread { transfer(20, from: savings, to: wages) }
 saver.start()
-saver.name = "saver"
 spender.start()
+usleep(50_000)  // Foundation forgets a name that comes too early
+saver.name = "saver"
 spender.name = "spender"
 
 while !saver.isFinished || !spender.isFinished { Thread.sleep(forTimeInterval: 0.01) }

@@ -47,8 +47,9 @@ source.listen { chart.add($0) }
 let feed = Thread { source.publish(7) }
 let screen = Thread { chart.redraw() }
 feed.start()
-feed.name = "feed"
 screen.start()
+usleep(50_000)  // Foundation forgets a name that comes too early
+feed.name = "feed"
 screen.name = "screen"
 while !feed.isFinished || !screen.isFinished { Thread.sleep(forTimeInterval: 0.01) }
 print("drawn")

@@ -22,5 +22,4 @@ final class Table: @unchecked Sendable {
 let table = Table()
 let loader = Thread { print(table.row(1)) }
 loader.start()
-loader.name = "loader"
 while !loader.isFinished { Thread.sleep(forTimeInterval: 0.01) }

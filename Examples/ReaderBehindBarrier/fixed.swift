@@ -22,7 +22,7 @@ final class Directory: @unchecked Sendable {
 let directory = Directory()
 let reader = Thread { print(directory.sum(of: ["ann", "ben"])) }
 reader.start()
-reader.name = "reader"
 usleep(100_000)
+reader.name = "reader"
 directory.add("cat", 3)
 while !reader.isFinished { usleep(10_000) }

@@ -17,15 +17,16 @@ func meet(_ all: Int) {
 }
 @discardableResult
 func start(_ name: String, _ body: @escaping () -> Void) -> Thread {
-  // Foundation forgets a name that comes before the start; what deadlocks has its name by then.
-  let named = DispatchSemaphore(value: 0)
+  // Foundation forgets a name that comes before `start` has returned, and can lose one that another
+  // thread gives.
+  let started = DispatchSemaphore(value: 0)
   let thread = Thread {
-    named.wait()
+    started.wait()
+    Thread.current.name = name
     body()
   }
   thread.start()
-  thread.name = name
-  named.signal()
+  started.signal()
   return thread
 }
 func wait(_ threads: Thread...) {

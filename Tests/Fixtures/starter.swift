@@ -15,9 +15,11 @@ let b = NSLock()
 
 func deadlock() {
   for (name, first, second) in [("child-1", a, b), ("child-2", b, a)] {
-    let named = DispatchSemaphore(value: 0)
+    let started = DispatchSemaphore(value: 0)
     let thread = Thread {
-      named.wait()
+      // Foundation forgets one that comes before `start` has returned, and can lose another's.
+      started.wait()
+      Thread.current.name = name
       first.lock()  // HOLDS(child-1,child-2)
       meet(2)
       second.lock()  // WAITS(child-1,child-2)
@@ -25,8 +27,7 @@ func deadlock() {
       first.unlock()
     }
     thread.start()
-    thread.name = name  // Foundation forgets one that comes before the start
-    named.signal()
+    started.signal()
   }
   for _ in 0..<3000 { usleep(10_000) }
 }
