@@ -66,7 +66,7 @@ package final class OutsideWorld {
     self.memory = memory
     dispatch = nil
     askTimers = timers
-    proc = ProcReader(files.pid)
+    proc = ProcReader(files)
   }
 
   /// With libdispatch's memory, which tells its timers, its idle threads and its queued work.
@@ -75,7 +75,7 @@ package final class OutsideWorld {
     self.memory = memory
     self.dispatch = dispatch
     askTimers = { dispatch?.timersInWords() ?? .unknown }
-    proc = ProcReader(files.pid)
+    proc = ProcReader(files)
   }
 
   /// What from outside, or by the clock, could still act, each as words for a report; empty where
