@@ -315,7 +315,12 @@ package final class AttachSession {
       arena.isBare ? [:] : assembler.history(edges.map(\.resource) + waits, look)
     let maker = DeadlockFinding(
       threads: threads, resources: resources, process: process, history: history)
-    report.findings = confirmed.map { maker.finding(for: $0.deadlock) }
+    report.findings = confirmed.map { confirmed in
+      var finding = maker.finding(for: confirmed.deadlock)
+      // That nothing else could have helped is more than a core tells.
+      if files.core != nil, confirmed.deadlock.needsStandstill { finding.certainty = .possible }
+      return finding
+    }
     if let pool {
       let words = PoolFinding(threads: threads, resources: resources, process: process)
       report.findings.append(words.finding(for: pool.facts))

@@ -92,18 +92,18 @@ package final class CoreFile: Sendable {
   func stacks() -> [KernelThreadID: CapturedThread] {
     Dictionary(
       uniqueKeysWithValues: threads.map { thread in
+        let number = Int64(bitPattern: thread.registers[15])
         let sp = thread.registers[19]
         let base = sp &- 128
         let bytes = [UInt8](unsafeUninitializedCapacity: Self.stackBytes) { buffer, filled in
           filled = read(base, into: UnsafeMutableRawBufferPointer(buffer))
         }
-        let number = CoreProc.systemCall(of: thread)
         return (
           thread.tid,
           CapturedThread(
             tid: thread.tid,
             registers: Registers(kernel: thread.registers, stackPointer: sp),
-            stack: StackCopy(base: base, bytes: bytes), systemCall: number)
+            stack: StackCopy(base: base, bytes: bytes), systemCall: number >= 0 ? Int(truncatingIfNeeded: number) : nil)
         )
       })
   }
