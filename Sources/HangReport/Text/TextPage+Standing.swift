@@ -21,7 +21,8 @@ extension TextPage {
     add(count([.io]), "is in a call of the kernel", "are in calls of the kernel")
     add(count([.sleeping]), "sleeps", "sleep")
     add(count([.idle]), "rests", "rest")
-    let verdict = kept.isEmpty ? "nothing hangs" : "no deadlock"
+    let verdict =
+      report.mode == .core ? "no deadlock seen" : kept.isEmpty ? "nothing hangs" : "no deadlock"
     let words = "hangcheck: \(verdict) in \(names.program): \(counted(threads.count, "thread"))"
     line((kept.isEmpty ? style.good : style.plain)(([words] + parts).joined(separator: ", ")))
   }

@@ -44,11 +44,18 @@ struct CoreImages: Sendable {
     let folders = [operand, Self.absolute(core)].compactMap { $0.map(Self.folder) }
     var starts: [String: UInt64] = [:]
     var code: Set<String> = []
+    var looked: Set<String> = []
     for file in notes.files where !Self.isSpecial(file.path) {
       if starts[file.path] == nil, file.offset == 0 { starts[file.path] = file.range.lowerBound }
       // A debugger's core has no segments of what it left out.
       let flags = memory.segment(at: file.range.lowerBound)?.flags ?? 0
-      if flags & 1 != 0 || ImageIdentity(path: file.path) != nil { code.insert(file.path) }
+      if flags & 1 != 0 {
+        code.insert(file.path)
+      } else if looked.count < Self.mostImages, looked.insert(file.path).inserted,
+        ImageIdentity(path: file.path) != nil
+      {
+        code.insert(file.path)
+      }
     }
     var places: [String: String] = [:]
     var codeOf: [String: [Range<UInt64>]] = [:]
@@ -81,7 +88,8 @@ struct CoreImages: Sendable {
       }
     }
     if operand != nil, program == nil {
-      limits.append("which of its files is the program: the core does not tell, and what was given is not used")
+      limits.append(
+        "which of its files is the program: the core does not tell, and what was given is not used")
     }
     self.limits = limits
     self.opened = opened
