@@ -50,7 +50,7 @@ package final class CoreFile: Sendable {
     pid = ProcessID(notes.pid ?? threads[0].tid.rawValue)
     memory = CoreMemory(segments: header.segments, bytes: header.bytes)
     images = try CoreImages(notes, memory, core: path, executable: given)
-    executable = images.executable ?? ""
+    executable = images.executable ?? notes.name
     // A debugger's stops are no end.
     ending = threads.first { ![0, SIGTRAP, SIGSTOP].contains($0.signal) }
       .map { ($0.signal, $0.tid.rawValue) }
