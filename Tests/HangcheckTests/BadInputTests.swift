@@ -35,7 +35,7 @@ import Testing
     Case(arguments: ["attach", "2147483647"], status: 69, says: "no process"),
     Case(arguments: ["core", "x"], status: 65, says: "x: cannot be read"),
     Case(arguments: ["core", "/etc/passwd"], status: 65, says: "/etc/passwd: it is no core file"),
-    Case(arguments: ["core"], status: 64, says: "core file"),
+    Case(arguments: ["core"], status: 64, says: "core file", usage: true),
     Case(arguments: ["--output", "/nowhere/x", "true"], status: 64, says: "/nowhere/x"),
     Case(arguments: ["--output", "/", "true"], status: 64, says: "nothing was started"),
     Case(arguments: ["--log", "/nowhere/x", "true"], status: 64, says: "--log /nowhere/x"),
