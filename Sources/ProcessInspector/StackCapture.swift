@@ -52,9 +52,9 @@ final class StackCapture {
   /// The same of many threads.
   private static let fewBytes = 4096
   /// Threads that are stopped at once.
-  private static let groupSize = 96
+  private static let groupSize = 64
   /// Nanoseconds after which a group goes on, though some of it have not stopped yet.
-  private static let standing: UInt64 = 3_000_000
+  private static let standing: UInt64 = 2_000_000
 
   /// A thread that was asked to stop.
   private struct Asked {

@@ -37,10 +37,10 @@ package final class AttachSession {
   /// Nanoseconds for which the process was stopped by the last look.
   package private(set) var stoppedFor: UInt64 = 0
 
-  /// How long all threads may take to stop.
-  private static let patience: UInt64 = 20_000_000
-  /// How long threads may take to be back in the calls that the stop interrupted.
+  /// How long threads may take to be back in the calls that the stop interrupted, and how much longer
+  /// for each of them.
   private static let returning: UInt64 = 100_000_000
+  private static let returningEach: UInt64 = 100_000
   /// Between two looks that must agree.
   private static let interval: UInt64 = 25_000_000
   /// So long a look goes on while something looks like a deadlock and is not certain.
@@ -68,7 +68,7 @@ package final class AttachSession {
     self.arena = arena
     watch = DeadlockWatch(pid: self.pid, arena: arena)
     watch.pthreads = pointers?.all() ?? [:]
-    capture = StackCapture(child: child, patience: Self.patience)
+    capture = StackCapture(child: child)
     pools = PoolWatch(watch)
     functions = WaitingFunctions(images, executable: files.executable())
     tidOffset = pointers?.tidOffset
@@ -116,6 +116,7 @@ package final class AttachSession {
     // The first look only raises suspicions.
     while !candidates.isEmpty, hck_monotonic_ns() &- begun < Self.mostTime {
       usleep(UInt32(Self.interval / 1000))
+      capture.releaseStrays()
       look = watch.look(.whole, now: hck_monotonic_ns())
       let more = watch.confirm(look, &candidates, now: hck_monotonic_ns())
       confirmed += more
@@ -188,7 +189,7 @@ package final class AttachSession {
     for tid in threads where stacks[tid] == nil { stacks[tid] = sleepers.capture(tid) }
     // Whoever stands where it stood has not run but for our stop; it takes a moment to come back.
     calls = [:]
-    let deadline = hck_monotonic_ns() &+ Self.returning
+    let deadline = hck_monotonic_ns() &+ Self.returning &+ UInt64(threads.count) * Self.returningEach
     for (tid, call) in before {
       guard let call else {
         quiet[tid] = nil
@@ -244,8 +245,11 @@ package final class AttachSession {
     guard let unwinder = assembler.unwinder else { return }
     let reader = WaitReader(memory: memory, functions: functions, tidOffset: tidOffset)
     let listed = files.threads()
+    // In one namespace all ids are the same; to read each costs more than all else here.
+    let isInside = files.innerID(KernelThreadID(pid.rawValue)) == KernelThreadID(pid.rawValue)
     let outer = Dictionary(
-      listed.map { (files.innerID($0) ?? $0, $0) }, uniquingKeysWith: { first, _ in first })
+      listed.map { (isInside ? $0 : files.innerID($0) ?? $0, $0) },
+      uniquingKeysWith: { first, _ in first })
     var known: [KernelThreadID: KnownWait] = [:]
     let waitUntilExit = functions.ranges(of: .waitForProcess)
     waitForProcess = []
