@@ -71,52 +71,41 @@ final class StackCapture {
     let copier = Copier(memory: memory, size: threads.count > 500 ? Self.fewBytes : Self.copyBytes)
     var result: [KernelThreadID: CapturedThread] = [:]
     result.reserveCapacity(threads.count)
-    var late: [Asked] = []
-    let begun = hck_monotonic_ns()
+    let deadline = hck_monotonic_ns() &+ patience
     for start in stride(from: 0, to: threads.count, by: Self.groupSize) {
       let group = threads[start..<min(start + Self.groupSize, threads.count)]
-      captureGroup(group, &late, copier, &result)
+      // Nobody stands still while they are seized.
+      let seized = group.filter(seize)
+      Urgency.during { captureGroup(seized, copier, &result, until: deadline) }
     }
-    // Each of these stands still alone, and goes on at once.
-    let deadline = begun &+ patience
-    if !late.isEmpty {
-      Urgency.during {
-        while true {
-          letGo(collect(&late, copier, &result))
-          if late.isEmpty || hck_monotonic_ns() >= deadline { break }
-          usleep(100)
-        }
-      }
-    }
-    strays += late.map(\.tid)
     return result
   }
 
-  /// Stops some threads at once; `late` gets those that have not stopped in time.
   private func captureGroup(
-    _ threads: ArraySlice<KernelThreadID>, _ late: inout [Asked], _ copier: Copier,
-    _ result: inout [KernelThreadID: CapturedThread]
+    _ threads: [KernelThreadID], _ copier: Copier,
+    _ result: inout [KernelThreadID: CapturedThread], until deadline: UInt64
   ) {
-    // Nobody stands still while they are seized.
-    let seized = threads.filter(seize)
-    Urgency.during {
-      let begun = hck_monotonic_ns()
-      var asked = seized.map { tid in
-        let since = hck_monotonic_ns()
-        _ = hck_ptrace_interrupt(tid.rawValue)
-        return Asked(tid: tid, since: since)
-      }
-      var standing: [Standing] = []
-      while true {
-        letGo(collect(&late, copier, &result))
-        standing += collect(&asked, copier, &result)
-        if asked.isEmpty || hck_monotonic_ns() &- begun >= Self.standing { break }
-        // They may need the processor that this thread is on.
-        usleep(20)
-      }
-      letGo(standing)
-      late += asked
+    let begun = hck_monotonic_ns()
+    var asked = threads.map { tid in
+      let since = hck_monotonic_ns()
+      _ = hck_ptrace_interrupt(tid.rawValue)
+      return Asked(tid: tid, since: since)
     }
+    var standing: [Standing] = []
+    while true {
+      standing += collect(&asked, copier, &result)
+      let now = hck_monotonic_ns()
+      let isLate = now &- begun >= Self.standing
+      // Who is late stands still alone, and goes on at once.
+      if isLate || asked.isEmpty {
+        letGo(standing)
+        standing = []
+      }
+      if asked.isEmpty || now >= deadline { break }
+      // They may need the processor that this thread is on.
+      usleep(isLate ? 100 : 20)
+    }
+    strays += asked.map(\.tid)
   }
 
   private func seize(_ tid: KernelThreadID) -> Bool {
