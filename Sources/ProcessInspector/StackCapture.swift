@@ -53,6 +53,8 @@ final class StackCapture {
   private static let fewBytes = 4096
   /// Threads that are stopped at once.
   private static let groupSize = 64
+  /// The same where this thread has to take turns with others: each of them stands still for its turns.
+  private static let groupSizeInTurn = 1
   /// Nanoseconds after which a group goes on, though some of it have not stopped yet.
   private static let standing: UInt64 = 2_000_000
 
@@ -72,11 +74,12 @@ final class StackCapture {
     var result: [KernelThreadID: CapturedThread] = [:]
     result.reserveCapacity(threads.count)
     let deadline = hck_monotonic_ns() &+ patience
-    for start in stride(from: 0, to: threads.count, by: Self.groupSize) {
-      let group = threads[start..<min(start + Self.groupSize, threads.count)]
+    let isUrgent = Urgency.during { $0 }
+    let size = isUrgent ? Self.groupSize : Self.groupSizeInTurn
+    for start in stride(from: 0, to: threads.count, by: size) {
       // Nobody stands still while they are seized.
-      let seized = group.filter(seize)
-      Urgency.during { captureGroup(seized, copier, &result, until: deadline) }
+      let group = threads[start..<min(start + size, threads.count)].filter(seize)
+      Urgency.during { _ in captureGroup(group, copier, &result, until: deadline) }
     }
     return result
   }
