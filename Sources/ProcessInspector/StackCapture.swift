@@ -52,7 +52,7 @@ final class StackCapture {
   /// The same of many threads.
   private static let fewBytes = 4096
   /// Threads that are stopped at once.
-  private static let groupSize = 64
+  private static let groupSize = 32
   /// The same where this thread has to take turns with others: each of them stands still for its turns.
   private static let groupSizeInTurn = 1
   /// Nanoseconds after which a group goes on, though some of it have not stopped yet.
@@ -65,9 +65,11 @@ final class StackCapture {
     var since: UInt64
   }
 
-  func capture(_ threads: [KernelThreadID], memory: ProcessMemory) -> [KernelThreadID:
-    CapturedThread]
-  {
+  /// `mayStop` is asked of each thread right before it is stopped.
+  func capture(
+    _ threads: [KernelThreadID], memory: ProcessMemory,
+    where mayStop: (KernelThreadID) -> Bool = { _ in true }
+  ) -> [KernelThreadID: CapturedThread] {
     refusal = nil
     stoppedFor = 0
     let copier = Copier(memory: memory, size: threads.count > 500 ? Self.fewBytes : Self.copyBytes)
@@ -77,23 +79,22 @@ final class StackCapture {
     let isUrgent = Urgency.during { $0 }
     let size = isUrgent ? Self.groupSize : Self.groupSizeInTurn
     for start in stride(from: 0, to: threads.count, by: size) {
-      // Nobody stands still while they are seized.
-      let group = threads[start..<min(start + size, threads.count)].filter(seize)
-      Urgency.during { _ in captureGroup(group, copier, &result, until: deadline) }
+      let group = threads[start..<min(start + size, threads.count)]
+      Urgency.during { _ in
+        // A thread that was seized can be let go only after it has stopped.
+        let asked = group.compactMap { mayStop($0) ? askToStop($0) : nil }
+        captureGroup(asked, copier, &result, until: deadline)
+      }
     }
     return result
   }
 
   private func captureGroup(
-    _ threads: [KernelThreadID], _ copier: Copier,
+    _ asked: [Asked], _ copier: Copier,
     _ result: inout [KernelThreadID: CapturedThread], until deadline: UInt64
   ) {
     let begun = hck_monotonic_ns()
-    var asked = threads.map { tid in
-      let since = hck_monotonic_ns()
-      _ = hck_ptrace_interrupt(tid.rawValue)
-      return Asked(tid: tid, since: since)
-    }
+    var asked = asked
     var standing: [Standing] = []
     while true {
       standing += collect(&asked, copier, &result)
@@ -111,10 +112,15 @@ final class StackCapture {
     strays += asked.map(\.tid)
   }
 
-  private func seize(_ tid: KernelThreadID) -> Bool {
+  private func askToStop(_ tid: KernelThreadID) -> Asked? {
     let error = hck_ptrace_seize(tid.rawValue)
-    if error != 0, error != ESRCH { refusal = "ptrace: " + String(cString: strerror(error)) }
-    return error == 0
+    guard error == 0 else {
+      if error != ESRCH { refusal = "ptrace: " + String(cString: strerror(error)) }
+      return nil
+    }
+    let since = hck_monotonic_ns()
+    _ = hck_ptrace_interrupt(tid.rawValue)
+    return Asked(tid: tid, since: since)
   }
 
   private struct Standing {

@@ -177,10 +177,9 @@ package final class AttachSession {
     let before = Dictionary(uniqueKeysWithValues: threads.map { ($0, proc.systemCall($0)?.call) })
     var stacks: [KernelThreadID: CapturedThread] = [:]
     if setup.stops {
-      let unharmed = threads.filter { tid in
-        (before[tid] ?? nil).map(goesOnUnchanged) ?? true
-      }
-      stacks = capture.capture(unharmed, memory: memory)
+      let safety = StopSafety(proc: proc)
+      stacks = capture.capture(
+        safety.unharmed(threads, before), memory: memory, where: safety.isUnharmed)
       stoppedFor = capture.stoppedFor
       capture.releaseStrays()
       catchCallers(&stacks)
@@ -208,21 +207,6 @@ package final class AttachSession {
     watch.quiet = quiet
     return stacks
   }
-  /// Whether a call goes on after a stop as if nothing had been. Writes may end short, and some waits
-  /// with EINTR: those threads are not stopped.
-  private func goesOnUnchanged(_ call: SystemCall) -> Bool {
-    switch call.number {
-    case SystemCalls.futex, SystemCalls.nanosleep, SystemCalls.clockNanosleep, SystemCalls.poll,
-      SystemCalls.ppoll, SystemCalls.select, SystemCalls.pselect, SystemCalls.wait4,
-      SystemCalls.waitid, SystemCalls.restart, SystemCalls.pause, SystemCalls.sigsuspend, 72, 73:
-      true
-    case 0:
-      // From a socket with a time limit it would end with EINTR.
-      proc.link("fd/\(Int32(truncatingIfNeeded: call.arguments[0]))")?.hasPrefix("socket:") == false
-    default: false
-    }
-  }
-
   /// Who asks for its own one-time initialisation again and again is in the kernel most of the time:
   /// only there its registers tell for which.
   private func catchCallers(_ stacks: inout [KernelThreadID: CapturedThread]) {
