@@ -177,9 +177,9 @@ package final class AttachSession {
     let before = Dictionary(uniqueKeysWithValues: threads.map { ($0, proc.systemCall($0)?.call) })
     var stacks: [KernelThreadID: CapturedThread] = [:]
     if setup.stops {
-      let safety = StopSafety(proc: proc)
-      stacks = capture.capture(
-        safety.unharmed(threads, before), memory: memory, where: safety.isUnharmed)
+      var safety = StopSafety(proc: proc)
+      let unharmed = safety.unharmed(threads, before)
+      stacks = capture.capture(unharmed, memory: memory, where: safety.isUnharmed)
       stoppedFor = capture.stoppedFor
       capture.releaseStrays()
       catchCallers(&stacks)
@@ -188,7 +188,8 @@ package final class AttachSession {
     for tid in threads where stacks[tid] == nil { stacks[tid] = sleepers.capture(tid) }
     // Whoever stands where it stood has not run but for our stop; it takes a moment to come back.
     calls = [:]
-    let deadline = hck_monotonic_ns() &+ Self.returning &+ UInt64(threads.count) * Self.returningEach
+    let patience = Self.returning &+ UInt64(threads.count) &* Self.returningEach
+    let deadline = hck_monotonic_ns() &+ patience
     for (tid, call) in before {
       guard let call else {
         quiet[tid] = nil
