@@ -10,7 +10,7 @@ static _Atomic unsigned long progress[COUNT], wrong[COUNT];
 static int ends[2], poller, event;
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 
-static void turn(long kind) {
+static void act(long kind) {
   static char block[300000];
   static char part[4096];
   unsigned long long one = 1;
@@ -44,7 +44,7 @@ static void turn(long kind) {
 
 static void *go(void *kind) {
   for (;;) {
-    turn((long)kind);
+    act((long)kind);
     progress[(long)kind]++;
   }
   return NULL;

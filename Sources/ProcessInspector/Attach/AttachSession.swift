@@ -312,7 +312,8 @@ package final class AttachSession {
     if missing > 0 {
       let why =
         !setup.stops
-        ? "they ran, and --no-stop lets them run" : capture.refusal ?? "they did not stop in time"
+        ? "they ran, and --no-stop lets them run"
+        : capture.refusal ?? "they ran: a stop might have cut short what they did"
       all.append("the stacks of \(missing) threads (\(why))")
     }
     return all.isEmpty ? nil : all

@@ -15,6 +15,9 @@ struct StopSafety {
   /// Nanoseconds that such a thread has to run, and for how long that is waited for.
   private static let leastTime: UInt64 = 1_000_000
   private static let patience: UInt64 = 100_000_000
+  /// How much longer for each of them, since they take turns, and at most.
+  private static let patienceEach: UInt64 = 10_000_000
+  private static let mostPatience: UInt64 = 600_000_000
 
   init(proc: ProcReader) { self.proc = proc }
 
@@ -39,7 +42,8 @@ struct StopSafety {
     var open: [KernelThreadID: UInt64] = [:]
     for tid in running { open[tid] = timeRun(tid) }
     var harmed = Set(running)
-    let deadline = hck_monotonic_ns() &+ Self.patience
+    let patience = Self.patience + UInt64(running.count) * Self.patienceEach
+    let deadline = hck_monotonic_ns() &+ min(patience, Self.mostPatience)
     var samples = 0
     while !open.isEmpty, hck_monotonic_ns() < deadline {
       usleep(Self.interval)
