@@ -45,6 +45,7 @@ package final class AttachSession {
   private static let interval: UInt64 = 25_000_000
   /// So long a look goes on while something looks like a deadlock and is not certain.
   private static let mostTime: UInt64 = 1_500_000_000
+  private static let leastLooks = 4
 
   /// `child`: the process's first thread, where it is our own child, whose end is not taken here.
   package init(
@@ -107,14 +108,18 @@ package final class AttachSession {
 
   /// Looks until two looks agree; the report of what is there.
   package func look() throws(AttachRefusal) -> HangReport {
-    let begun = hck_monotonic_ns()
     let stacks = prepare()
     let assembler = assembler(isRoot: true)
     var candidates: [DeadlockWatch.Identity: DeadlockWatch.Candidate] = [:]
     var look = watch.look(.whole, now: hck_monotonic_ns())
     var confirmed = watch.confirm(look, &candidates, now: hck_monotonic_ns())
-    // The first look only raises suspicions.
-    while !candidates.isEmpty, hck_monotonic_ns() &- begun < Self.mostTime {
+    // The first look only raises suspicions. However long looks take, some must follow.
+    let begun = hck_monotonic_ns()
+    var looks = 1
+    while !candidates.isEmpty,
+      looks < Self.leastLooks || hck_monotonic_ns() &- begun < Self.mostTime
+    {
+      looks += 1
       usleep(UInt32(Self.interval / 1000))
       capture.releaseStrays()
       look = watch.look(.whole, now: hck_monotonic_ns())
