@@ -40,7 +40,7 @@ package final class AttachSession {
   /// How long threads may take to be back in the calls that the stop interrupted, and how much longer
   /// for each of them.
   private static let returning: UInt64 = 100_000_000
-  private static let returningEach: UInt64 = 100_000
+  private static let returningEach: UInt64 = 500_000
   /// Between two looks that must agree.
   private static let interval: UInt64 = 25_000_000
   /// So long a look goes on while something looks like a deadlock and is not certain.
