@@ -75,7 +75,6 @@ final class StackCapture {
     let copier = Copier(memory: memory, size: threads.count > 500 ? Self.fewBytes : Self.copyBytes)
     var result: [KernelThreadID: CapturedThread] = [:]
     result.reserveCapacity(threads.count)
-    let deadline = hck_monotonic_ns() &+ patience
     let isUrgent = Urgency.during { $0 }
     let size = isUrgent ? Self.groupSize : Self.groupSizeInTurn
     for start in stride(from: 0, to: threads.count, by: size) {
@@ -83,7 +82,7 @@ final class StackCapture {
       Urgency.during { _ in
         // A thread that was seized can be let go only after it has stopped.
         let asked = group.compactMap { mayStop($0) ? askToStop($0) : nil }
-        captureGroup(asked, copier, &result, until: deadline)
+        captureGroup(asked, copier, &result)
       }
     }
     return result
@@ -91,9 +90,11 @@ final class StackCapture {
 
   private func captureGroup(
     _ asked: [Asked], _ copier: Copier,
-    _ result: inout [KernelThreadID: CapturedThread], until deadline: UInt64
+    _ result: inout [KernelThreadID: CapturedThread]
   ) {
     let begun = hck_monotonic_ns()
+    // Of each group: under load a thousand threads take longer than one that is late.
+    let deadline = begun &+ patience
     var asked = asked
     var standing: [Standing] = []
     while true {
