@@ -39,6 +39,8 @@ struct LookBuilder {
   /// Ours for the ids that the process's threads have in a namespace of their own; nil where they
   /// are the same.
   let outer: [KernelThreadID: KernelThreadID]?
+  /// The other way round.
+  private let inner: [KernelThreadID: KernelThreadID]
   let inherited: Set<UInt32>
   /// Operations that are looked at although no thread waits for them.
   var operations: Set<UInt64> = []
@@ -71,12 +73,14 @@ struct LookBuilder {
     inherited = arena.inherited
     if arena.ownPID == UInt32(bitPattern: files.pid.rawValue) {
       outer = nil
+      inner = [:]
     } else {
       var outer: [KernelThreadID: KernelThreadID] = [:]
       for tid in files.threads() {
         if let inner = files.innerID(tid) { outer[inner] = tid }
       }
       self.outer = outer
+      inner = Dictionary(outer.map { ($0.value, $0.key) }, uniquingKeysWith: { first, _ in first })
     }
   }
 
@@ -89,7 +93,7 @@ struct LookBuilder {
 
   /// The same id as the process itself writes it.
   func inner(_ tid: KernelThreadID) -> KernelThreadID {
-    outer?.first { $0.value == tid }?.key ?? tid
+    inner[tid] ?? tid
   }
 
   /// Looks at the threads in `slots` (all with nil). From the kernel's depth on a wait counts only

@@ -113,9 +113,11 @@ public struct ProcessFiles: Sendable {
   /// How often the thread was given a processor: unchanged between two looks, it did not run
   /// between them.
   public func timesRun(_ tid: KernelThreadID) -> UInt64? {
-    guard let line = text("task/\(tid.rawValue)/schedstat") else { return nil }
-    let words = line.split(whereSeparator: { $0 == " " || $0 == "\n" })
-    return words.count == 3 ? UInt64(words[2]) : nil
+    guard let bytes = readFile("\(folder)/task/\(tid.rawValue)/schedstat") else { return nil }
+    // The last of three numbers; every look reads it of every thread.
+    let words = bytes.split(whereSeparator: { $0 == 32 || $0 == 10 })
+    guard words.count == 3 else { return nil }
+    return UInt64(String(decoding: words[2], as: UTF8.self))
   }
 
   public func mappings() -> [Mapping] {
@@ -163,14 +165,15 @@ func readFile(_ path: String) -> [UInt8]? {
   let fd = open(path, O_RDONLY | O_CLOEXEC)
   guard fd >= 0 else { return nil }
   defer { close(fd) }
-  var result: [UInt8] = []
-  var buffer = [UInt8](repeating: 0, count: 16384)
-  while true {
-    let got = read(fd, &buffer, buffer.count)
-    if got < 0 && errno == EINTR { continue }
-    if got < 0 { return nil }
-    if got == 0 { return result }
-    result += buffer[0..<got]
+  return withUnsafeTemporaryAllocation(byteCount: 16384, alignment: 8) { buffer in
+    var result: [UInt8] = []
+    while true {
+      let got = read(fd, buffer.baseAddress, buffer.count)
+      if got < 0 && errno == EINTR { continue }
+      if got < 0 { return nil }
+      if got == 0 { return result }
+      result += buffer[0..<got]
+    }
   }
 }
 

@@ -14,6 +14,10 @@ struct CapturedThread {
 /// Stops the threads of a process for a moment and copies their stacks (PTRACE_SEIZE: no signal is
 /// sent, and should hangcheck die, the kernel lets them go on). Confined to the thread that made
 /// it: the kernel demands it.
+///
+/// Threads are stopped in groups, so that nobody stands still for long however many they are: nothing is
+/// concluded from stacks being of one moment. A thread that is late to stop, since it waits for a
+/// processor, keeps no other one waiting.
 final class StackCapture {
   /// Threads that were asked to stop and have not yet (in an uninterruptible wait): let go as soon
   /// as they do.
@@ -22,7 +26,7 @@ final class StackCapture {
   /// The program's first thread, where it is our own child: its end is not taken here.
   private let child: KernelThreadID?
 
-  /// How long all threads may take to stop, in nanoseconds: those that stopped first wait for it.
+  /// How long a thread may take to stop, in nanoseconds.
   private let patience: UInt64
 
   init(child: KernelThreadID?, patience: UInt64 = 300_000_000) {
@@ -30,7 +34,13 @@ final class StackCapture {
     self.patience = patience
   }
 
-  /// Nanoseconds from the first thread's stop until all went on, of the last capture.
+  deinit {
+    releaseStrays()
+    let left = strays
+    if !left.isEmpty { Strays.leave(left) }
+  }
+
+  /// Nanoseconds for which a thread stood still at most in the last capture.
   private(set) var stoppedFor: UInt64 = 0
 
   /// Why nothing could be copied, when nothing could.
@@ -39,45 +49,121 @@ final class StackCapture {
   /// Bytes of stack copied from each thread; what lies beyond is read later, from threads that
   /// still wait.
   private static let copyBytes = 32 * 1024
+  /// The same of many threads.
+  private static let fewBytes = 4096
+  /// Threads that are stopped at once.
+  private static let groupSize = 32
+  /// The same where this thread has to take turns with others: each of them stands still for its turns.
+  private static let groupSizeInTurn = 1
+  /// Nanoseconds after which a group goes on, though some of it have not stopped yet.
+  private static let standing: UInt64 = 2_000_000
 
-  func capture(_ threads: [KernelThreadID], memory: ProcessMemory) -> [KernelThreadID:
-    CapturedThread]
-  {
+  /// A thread that was asked to stop.
+  private struct Asked {
+    var tid: KernelThreadID
+    /// It cannot have stood still before: asked then, or seen running.
+    var since: UInt64
+  }
+
+  /// `mayStop` is asked of each thread right before it is stopped.
+  func capture(
+    _ threads: [KernelThreadID], memory: ProcessMemory,
+    where mayStop: (KernelThreadID) -> Bool = { _ in true }
+  ) -> [KernelThreadID: CapturedThread] {
     refusal = nil
-    let begun = hck_monotonic_ns()
-    defer { stoppedFor = hck_monotonic_ns() &- begun }
-    var asked: [KernelThreadID] = []
-    for tid in threads {
-      let error = hck_ptrace_seize(tid.rawValue)
-      if error == 0 {
-        _ = hck_ptrace_interrupt(tid.rawValue)
-        asked.append(tid)
-      } else if error != ESRCH {
-        refusal = "ptrace: " + String(cString: strerror(error))
-      }
-    }
-    let copyBytes = threads.count > 500 ? 4096 : Self.copyBytes
+    stoppedFor = 0
+    let copier = Copier(memory: memory, size: threads.count > 500 ? Self.fewBytes : Self.copyBytes)
     var result: [KernelThreadID: CapturedThread] = [:]
-    var stopped: [(KernelThreadID, Int32)] = []
-    let deadline = hck_monotonic_ns() &+ patience
-    for tid in asked {
-      switch waitForStop(tid, until: deadline) {
-      case .stopped(let signal):
-        stopped.append((tid, signal))
-        if let thread = copy(tid, memory, copyBytes) { result[tid] = thread }
-      case .late: strays.append(tid)
-      case .gone: break
+    result.reserveCapacity(threads.count)
+    let isUrgent = Urgency.during { $0 }
+    let size = isUrgent ? Self.groupSize : Self.groupSizeInTurn
+    for start in stride(from: 0, to: threads.count, by: size) {
+      let group = threads[start..<min(start + size, threads.count)]
+      Urgency.during { _ in
+        // A thread that was seized can be let go only after it has stopped.
+        let asked = group.compactMap { mayStop($0) ? askToStop($0) : nil }
+        captureGroup(asked, copier, &result)
       }
-    }
-    // One that was killed meanwhile is still ours to bury.
-    for (tid, signal) in stopped where hck_ptrace_detach(tid.rawValue, signal) != 0 {
-      strays.append(tid)
     }
     return result
   }
 
+  private func captureGroup(
+    _ asked: [Asked], _ copier: Copier,
+    _ result: inout [KernelThreadID: CapturedThread]
+  ) {
+    let begun = hck_monotonic_ns()
+    // Of each group: under load a thousand threads take longer than one that is late.
+    let deadline = begun &+ patience
+    var asked = asked
+    var standing: [Standing] = []
+    while true {
+      standing += collect(&asked, copier, &result)
+      let now = hck_monotonic_ns()
+      let isLate = now &- begun >= Self.standing
+      // Who is late stands still alone, and goes on at once.
+      if isLate || asked.isEmpty {
+        letGo(standing)
+        standing = []
+      }
+      if asked.isEmpty || now >= deadline { break }
+      // They may need the processor that this thread is on.
+      usleep(isLate ? 100 : 20)
+    }
+    strays += asked.map(\.tid)
+  }
+
+  private func askToStop(_ tid: KernelThreadID) -> Asked? {
+    let error = hck_ptrace_seize(tid.rawValue)
+    guard error == 0 else {
+      if error != ESRCH { refusal = "ptrace: " + String(cString: strerror(error)) }
+      return nil
+    }
+    let since = hck_monotonic_ns()
+    _ = hck_ptrace_interrupt(tid.rawValue)
+    return Asked(tid: tid, since: since)
+  }
+
+  private struct Standing {
+    var asked: Asked
+    var signal: Int32
+  }
+
+  /// Copies those that have stopped and takes them out of `asked`.
+  private func collect(
+    _ asked: inout [Asked], _ copier: Copier, _ result: inout [KernelThreadID: CapturedThread]
+  ) -> [Standing] {
+    var standing: [Standing] = []
+    var left: [Asked] = []
+    for var thread in asked {
+      let now = hck_monotonic_ns()
+      switch waitForStop(thread.tid, until: 0) {
+      case .stopped(let signal):
+        standing.append(Standing(asked: thread, signal: signal))
+        if let copy = copier.copy(thread.tid) { result[thread.tid] = copy }
+      case .late:
+        thread.since = now
+        left.append(thread)
+      case .gone: break
+      }
+    }
+    asked = left
+    return standing
+  }
+
+  private func letGo(_ standing: [Standing]) {
+    for thread in standing {
+      // One that was killed meanwhile is still ours to bury.
+      if hck_ptrace_detach(thread.asked.tid.rawValue, thread.signal) != 0 {
+        strays.append(thread.asked.tid)
+      }
+      stoppedFor = max(stoppedFor, hck_monotonic_ns() &- thread.asked.since)
+    }
+  }
+
   /// Lets go what has stopped since.
   func releaseStrays() {
+    if Strays.areLeft { strays += Strays.take() }
     strays.removeAll { tid in
       switch waitForStop(tid, until: 0) {
       case .stopped(let signal): return hck_ptrace_detach(tid.rawValue, signal) == 0
@@ -152,21 +238,20 @@ final class StackCapture {
   private func waitForStop(_ tid: KernelThreadID, until deadline: UInt64) -> Stop {
     while true {
       // An exit is only looked at: it belongs to whoever waits for the child.
-      var info = siginfo_t()
-      let looked = waitid(
-        P_PID, id_t(tid.rawValue), &info,
-        WEXITED | WSTOPPED | WNOHANG | WNOWAIT | Int32(bitPattern: UInt32(__WALL)))
-      if looked != 0 { return .gone }
-      if info.si_signo != 0 {
-        if info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED {
-          // A traced thread stays until its tracer has taken note, and with it its process.
-          var status: Int32 = 0
-          if tid != child { _ = waitpid(tid.rawValue, &status, WNOHANG | __WALL) }
-          return .gone
-        }
-        var status: Int32 = 0
-        guard waitpid(tid.rawValue, &status, WNOHANG | __WALL) == tid.rawValue else { return .gone }
-        guard status & 0xff == 0x7f else { return .gone }
+      if tid == child {
+        var info = siginfo_t()
+        let looked = waitid(
+          P_PID, id_t(tid.rawValue), &info,
+          WEXITED | WSTOPPED | WNOHANG | WNOWAIT | Int32(bitPattern: UInt32(__WALL)))
+        if looked != 0 { return .gone }
+        let ends = [Int32(CLD_EXITED), Int32(CLD_KILLED), Int32(CLD_DUMPED)]
+        if info.si_signo != 0, ends.contains(info.si_code) { return .gone }
+      }
+      // Any other thread stays until its tracer has taken note of its end, and with it its process.
+      var status: Int32 = 0
+      let got = waitpid(tid.rawValue, &status, WNOHANG | __WALL)
+      if got != 0 {
+        guard got == tid.rawValue, status & 0xff == 0x7f else { return .gone }
         // PTRACE_EVENT_STOP is ours (or a group stop, which goes on by itself); else a signal was
         // on its way.
         return .stopped(signal: status >> 16 == 0 ? (status >> 8) & 0xff : 0)
@@ -175,9 +260,15 @@ final class StackCapture {
       usleep(50)
     }
   }
+}
 
-  private func copy(_ tid: KernelThreadID, _ memory: ProcessMemory, _ size: Int) -> CapturedThread?
-  {
+/// Copies what a thread that stands still has in its registers and on its stack.
+private struct Copier {
+  let memory: ProcessMemory
+  /// Bytes of stack.
+  let size: Int
+
+  func copy(_ tid: KernelThreadID) -> CapturedThread? {
     var raw = [UInt64](repeating: 0, count: 18)
     guard hck_ptrace_registers(tid.rawValue, &raw) == 0 else { return nil }
     let registers = Registers(kernel: raw, stackPointer: raw[17])

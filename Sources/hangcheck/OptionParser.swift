@@ -25,6 +25,8 @@ private struct OptionParser {
   let arguments: [String]
   var options: Options
   private var index = 0
+  /// The first option given that belongs to one subcommand.
+  private var special: OptionEntry?
 
   init(arguments: [String], options: Options) {
     self.arguments = arguments
@@ -47,13 +49,21 @@ private struct OptionParser {
         index += 1
       } else if subcommand == nil || subcommand == "run" {
         // All that follows belongs to the program.
+        try checkSpecial("run")
         return .run(programAt: index)
       } else {
         operands.append(word)
         index += 1
       }
     }
+    try checkSpecial(subcommand ?? "run")
     return try command(subcommand, operands)
+  }
+
+  private func checkSpecial(_ subcommand: String) throws(UsageError) {
+    guard let special, let owner = special.subcommand, owner != subcommand else { return }
+    throw UsageError(
+      "--\(special.name) belongs to hangcheck \(owner) and means nothing to \(subcommand)")
   }
 
   private func command(
@@ -117,6 +127,7 @@ private struct OptionParser {
     guard let entry = OptionEntry.named(name) else {
       throw UsageError("unknown option --\(name)\(Options.hint(name, prefix: "--"))")
     }
+    if entry.subcommand != nil, special == nil { special = entry }
     let inline = equals.map { String(body[body.index(after: $0)...]) }
     switch entry.action {
     case .flag(let set):

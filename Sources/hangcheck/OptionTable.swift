@@ -9,6 +9,8 @@ struct OptionEntry: Sendable {
   }
   var name: String
   var action: Action
+  /// The only subcommand that it means something to; nil for several.
+  var subcommand: String?
 
   /// Every option of the command line, which are the keys of HANGCHECK_OPTIONS as well.
   static let all: [OptionEntry] = [
@@ -42,9 +44,9 @@ struct OptionEntry: Sendable {
       name: "watch",
       action: .value("SECONDS") { (text, options) throws(UsageError) in
         options.watch = try Duration.parse(text.utf8.allSatisfy(isDigit) ? text + "s" : text)
-      }),
-    flag("all") { $0.all = $1 },
-    flag("no-stop") { $0.stop = !$1 },
+      }, subcommand: "attach"),
+    flag("all", of: "attach") { $0.all = $1 },
+    flag("no-stop", of: "attach") { $0.stop = !$1 },
   ]
 
   static func named(_ name: String) -> OptionEntry? { all.first { $0.name == name } }
@@ -90,8 +92,11 @@ struct OptionEntry: Sendable {
   }
 
   private static func flag(
-    _ name: String, _ set: @escaping @Sendable (inout Options, Bool) -> Void
+    _ name: String, of subcommand: String? = nil,
+    _ set: @escaping @Sendable (inout Options, Bool) -> Void
   ) -> OptionEntry {
-    OptionEntry(name: name, action: .flag { value, options in set(&options, value) })
+    OptionEntry(
+      name: name, action: .flag { value, options in set(&options, value) },
+      subcommand: subcommand)
   }
 }

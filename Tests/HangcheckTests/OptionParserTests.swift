@@ -63,6 +63,12 @@ import Testing
       $0.baseline = "b"
       $0.color = .always
     },
+    Line(words: "--no-stop attach 12", command: .attach(pid: 12)) { $0.stop = false },
+    Line(words: "--watch 5 attach --all", command: .attach(pid: nil)) {
+      $0.watch = .seconds(5)
+      $0.all = true
+    },
+    Line(words: "./a --all --no-stop", command: .run(programAt: 0)),
     Line(words: "attach 12 --format json", command: .attach(pid: 12)) { $0.format = .json },
     Line(words: "core c", command: .core("c", executable: nil)),
     Line(words: "core c --quiet e", command: .core("c", executable: "e")) { $0.quiet = true },
@@ -103,6 +109,12 @@ import Testing
     ("--quiet=1 a", "--quiet takes no value"),
     ("--predict yes a", "none of on, off"),
     ("--steer 5 a", "--steer: '5' is no plan; paste the one that --confirm has shown"),
+    ("--watch 5s ./a", "--watch belongs to hangcheck attach and means nothing to run"),
+    ("run --all ./a", "--all belongs to hangcheck attach and means nothing to run"),
+    ("--no-stop", "--no-stop belongs to hangcheck attach and means nothing to run"),
+    ("--all core c", "--all belongs to hangcheck attach and means nothing to core"),
+    ("report --no-stop r", "--no-stop belongs to hangcheck attach and means nothing to report"),
+    ("explain --watch 1 deadlock", "--watch belongs to hangcheck attach"),
     ("attach", "attach: the process's id (PID) is missing"),
     ("attach x", "no process id"),
     ("attach 0", "no process id"),

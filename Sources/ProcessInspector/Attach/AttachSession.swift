@@ -38,14 +38,15 @@ package final class AttachSession {
   /// Nanoseconds for which the process was stopped by the last look.
   package private(set) var stoppedFor: UInt64 = 0
 
-  /// How long all threads may take to stop.
-  private static let patience: UInt64 = 20_000_000
-  /// How long threads may take to be back in the calls that the stop interrupted.
+  /// How long threads may take to be back in the calls that the stop interrupted, and how much longer
+  /// for each of them.
   private static let returning: UInt64 = 100_000_000
+  private static let returningEach: UInt64 = 500_000
   /// Between two looks that must agree.
   private static let interval: UInt64 = 25_000_000
   /// So long a look goes on while something looks like a deadlock and is not certain.
   private static let mostTime: UInt64 = 1_500_000_000
+  private static let leastLooks = 4
 
   /// `child`: the process's first thread, where it is our own child, whose end is not taken here.
   package convenience init(
@@ -87,7 +88,7 @@ package final class AttachSession {
     self.arena = arena
     watch = DeadlockWatch(files: files, memory: memory, arena: arena)
     watch.pthreads = pointers?.all() ?? [:]
-    capture = StackCapture(child: child, patience: Self.patience)
+    capture = StackCapture(child: child)
     pools = PoolWatch(watch)
     functions = WaitingFunctions(images, executable: files.executable())
     tidOffset = pointers?.tidOffset
@@ -126,15 +127,20 @@ package final class AttachSession {
 
   /// Looks until two looks agree; the report of what is there.
   package func look() throws(AttachRefusal) -> HangReport {
-    let begun = hck_monotonic_ns()
     let stacks = prepare()
     let assembler = assembler(isRoot: true)
     var candidates: [DeadlockWatch.Identity: DeadlockWatch.Candidate] = [:]
     var look = watch.look(.whole, now: hck_monotonic_ns())
     var confirmed = watch.confirm(look, &candidates, now: hck_monotonic_ns())
-    // The first look only raises suspicions.
-    while !candidates.isEmpty, hck_monotonic_ns() &- begun < Self.mostTime {
+    // The first look only raises suspicions. However long looks take, some must follow.
+    let begun = hck_monotonic_ns()
+    var looks = 1
+    while !candidates.isEmpty,
+      looks < Self.leastLooks || hck_monotonic_ns() &- begun < Self.mostTime
+    {
+      looks += 1
       usleep(UInt32(Self.interval / 1000))
+      capture.releaseStrays()
       look = watch.look(.whole, now: hck_monotonic_ns())
       let more = watch.confirm(look, &candidates, now: hck_monotonic_ns())
       confirmed += more
@@ -205,10 +211,9 @@ package final class AttachSession {
     let before = Dictionary(uniqueKeysWithValues: threads.map { ($0, proc.systemCall($0)?.call) })
     var stacks: [KernelThreadID: CapturedThread] = [:]
     if setup.stops {
-      let unharmed = threads.filter { tid in
-        (before[tid] ?? nil).map(goesOnUnchanged) ?? true
-      }
-      stacks = capture.capture(unharmed, memory: memory)
+      var safety = StopSafety(proc: proc)
+      let unharmed = safety.unharmed(threads, before)
+      stacks = capture.capture(unharmed, memory: memory, where: safety.isUnharmed)
       stoppedFor = capture.stoppedFor
       capture.releaseStrays()
       catchCallers(&stacks)
@@ -217,7 +222,8 @@ package final class AttachSession {
     for tid in threads where stacks[tid] == nil { stacks[tid] = sleepers.capture(tid) }
     // Whoever stands where it stood has not run but for our stop; it takes a moment to come back.
     calls = [:]
-    let deadline = hck_monotonic_ns() &+ Self.returning
+    let patience = Self.returning &+ UInt64(threads.count) &* Self.returningEach
+    let deadline = hck_monotonic_ns() &+ patience
     for (tid, call) in before {
       guard let call else {
         quiet[tid] = nil
@@ -236,21 +242,6 @@ package final class AttachSession {
     watch.quiet = quiet
     return stacks
   }
-  /// Whether a call goes on after a stop as if nothing had been. Writes may end short, and some waits
-  /// with EINTR: those threads are not stopped.
-  private func goesOnUnchanged(_ call: SystemCall) -> Bool {
-    switch call.number {
-    case SystemCalls.futex, SystemCalls.nanosleep, SystemCalls.clockNanosleep, SystemCalls.poll,
-      SystemCalls.ppoll, SystemCalls.select, SystemCalls.pselect, SystemCalls.wait4,
-      SystemCalls.waitid, SystemCalls.restart, SystemCalls.pause, SystemCalls.sigsuspend, 72, 73:
-      true
-    case 0:
-      // From a socket with a time limit it would end with EINTR.
-      proc.link("fd/\(Int32(truncatingIfNeeded: call.arguments[0]))")?.hasPrefix("socket:") == false
-    default: false
-    }
-  }
-
   /// Who asks for its own one-time initialisation again and again is in the kernel most of the time:
   /// only there its registers tell for which.
   private func catchCallers(_ stacks: inout [KernelThreadID: CapturedThread]) {
@@ -273,8 +264,11 @@ package final class AttachSession {
     guard let unwinder = assembler.unwinder else { return }
     let reader = WaitReader(memory: memory, functions: functions, tidOffset: tidOffset)
     let listed = files.threads()
+    // In one namespace all ids are the same; to read each costs more than all else here.
+    let isInside = files.innerID(KernelThreadID(pid.rawValue)) == KernelThreadID(pid.rawValue)
     let outer = Dictionary(
-      listed.map { (files.innerID($0) ?? $0, $0) }, uniquingKeysWith: { first, _ in first })
+      listed.map { (isInside ? $0 : files.innerID($0) ?? $0, $0) },
+      uniquingKeysWith: { first, _ in first })
     var known: [KernelThreadID: KnownWait] = [:]
     let waitUntilExit = functions.ranges(of: .waitForProcess)
     waitForProcess = []
@@ -359,7 +353,8 @@ package final class AttachSession {
     if missing > 0 {
       let why =
         !setup.stops
-        ? "they ran, and --no-stop lets them run" : capture.refusal ?? "they did not stop in time"
+        ? "they ran, and --no-stop lets them run"
+        : capture.refusal ?? "they ran: a stop might have cut short what they did"
       all.append("the stacks of \(missing) threads (\(why))")
     }
     return all.isEmpty ? nil : all
