@@ -133,7 +133,7 @@ package final class AttachSession {
 
   /// What several processes that wait for each other do, where that is a deadlock.
   private func familyReport() throws(AttachRefusal) -> HangReport? {
-    guard let family = FamilyLook(self), let found = family.confirmed() else { return nil }
+    guard let family = FamilyLook(self), let found = family.confirmed(inside: true) else { return nil }
     try checkIdentity()
     var report = family.report(found, tool: setup.tool)
     report.limits = limits.isEmpty ? nil : limits
