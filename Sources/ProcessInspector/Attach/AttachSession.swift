@@ -301,9 +301,7 @@ package final class AttachSession {
     _ assembler: ReportAssembler, _ look: Look, _ stacks: [KernelThreadID: CapturedThread]
   ) -> [String]? {
     var all = limits + assembler.limits
-    let missing = look.threads.count {
-      $0.isAlive && $0.kind == .thread && stacks[$0.tid] == nil
-    }
+    let missing = files.threads().count { stacks[$0] == nil && files.isAlive($0) }
     for resource in look.resources where resource.kind == HCK_RWLOCK.rawValue {
       guard let lock = ReadWriteLockMemory(memory, resource.address), lock.writer == nil,
         lock.readers > 0, arena.isBare
