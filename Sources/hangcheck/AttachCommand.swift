@@ -55,7 +55,8 @@ struct AttachCommand {
       let session = try AttachSession(
         pid: pid,
         setup: AttachSetup(
-          tool: Tool.identity, waitThreshold: options.waitThreshold, stops: options.stop))
+          tool: Tool.identity, waitThreshold: options.waitThreshold, stops: options.stop,
+          follows: options.follow))
       let report = try session.look()
       return Looked(
         report: options.stacks.kept(of: report),

@@ -10,7 +10,12 @@ package struct AttachSetup: Sendable {
   package var waitThreshold: Duration
   /// Whether the process may be stopped for a moment, to copy its stacks.
   package var stops: Bool
-  package init(tool: HangReport.Tool, waitThreshold: Duration, stops: Bool) {
+  /// Whether other processes are looked at which it waits for.
+  package var follows: Bool
+  package init(
+    tool: HangReport.Tool, waitThreshold: Duration, stops: Bool, follows: Bool = true
+  ) {
+    self.follows = follows
     self.tool = tool
     self.waitThreshold = waitThreshold
     self.stops = stops
@@ -133,7 +138,7 @@ package final class AttachSession {
 
   /// What several processes that wait for each other do, where that is a deadlock.
   private func familyReport() throws(AttachRefusal) -> HangReport? {
-    guard let family = FamilyLook(self), let found = family.confirmed(inside: true) else { return nil }
+    guard setup.follows, let family = FamilyLook(self), let found = family.confirmed(inside: true) else { return nil }
     try checkIdentity()
     var report = family.report(found, tool: setup.tool)
     report.limits = limits.isEmpty ? nil : limits

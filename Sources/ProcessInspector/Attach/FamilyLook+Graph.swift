@@ -120,6 +120,13 @@ extension FamilyLook {
     _ wait: KernelWait, _ id: ResourceID, besides waiters: Set<ThreadID>, to found: inout Found
   ) {
     var holders: [Int] = []
+    // Within its own process any thread may be the one that gives it.
+    let own = Set(
+      found.offsets.indices.filter { number in
+        let range = found.offsets[number].threads..<found.offsets[number].threads
+          + found.looks[number].threads.count
+        return waiters.contains { range.contains($0.rawValue - 1) }
+      })
     found.resources[id] = wait
     found.snapshot.resources.append(
       Snapshot.Resource(id: id, kind: wait.kind, isOpen: false, needsOne: true))
@@ -127,7 +134,7 @@ extension FamilyLook {
       for (index, seen) in found.looks[number].threads.enumerated()
       where seen.isAlive && seen.kind == .thread
         && !found.proxies.contains(ThreadID(found.offsets[number].threads + index + 1))
-        && (!found.isLenient || seen.tid.rawValue == member.pid.rawValue)
+        && (!found.isLenient || own.contains(number) || seen.tid.rawValue == member.pid.rawValue)
       {
         holders.append(found.offsets[number].threads + index)
       }

@@ -65,10 +65,16 @@ final class FamilyLook {
       next += 1
       addWaits(of: member)
       let owners = addSharedWaits(of: member)
-      guard !waits.isEmpty || !owners.isEmpty else { return nil }
+      guard !waits.isEmpty || !owners.isEmpty || awaitsSignal(of: member) else { return nil }
       let wanted = waits.filter { $0.key.pid == member.pid }.values.joined().flatMap(\.processes)
       for pid in (wanted + owners + children(of: member)).sorted() { follow(pid) }
     }
+  }
+
+  /// Shells wait for a signal that tells of a child's end.
+  private func awaitsSignal(of member: AttachSession) -> Bool {
+    let call = member.proc.systemCall(KernelThreadID(member.pid.rawValue))?.call
+    return call?.number == SystemCalls.sigsuspend && !children(of: member).isEmpty
   }
 
   private func follow(_ pid: ProcessID) {
