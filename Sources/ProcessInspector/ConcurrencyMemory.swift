@@ -26,8 +26,7 @@ final class ConcurrencyMemory {
   /// read.
   init?(files: ProcessFiles, memory: ProcessMemory) {
     let mappings = files.mappings()
-    let images = ImageMap(
-      mappings, root: files.root, pid: files.pid.rawValue, memory: memory)
+    let images = files.images(memory)
     guard let pages = PagedMemory(memory),
       let symbols = ConcurrencySymbols(images, executable: files.executable(), pages)
     else { return nil }

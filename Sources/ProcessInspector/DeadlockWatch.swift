@@ -85,10 +85,14 @@ final class DeadlockWatch {
     !candidates.isEmpty || firstSeen.values.contains { now &- $0 < 1_000_000_000 }
   }
 
-  init(pid: ProcessID, arena: Arena) {
+  convenience init(pid: ProcessID, arena: Arena) {
+    self.init(files: ProcessFiles(pid), memory: ProcessMemory(pid), arena: arena)
+  }
+
+  init(files: ProcessFiles, memory: ProcessMemory, arena: Arena) {
     self.arena = arena
-    files = ProcessFiles(pid)
-    memory = ProcessMemory(pid)
+    self.files = files
+    self.memory = memory
     runtime = RuntimeMemory(files: files, memory: memory)
     runtime.jobEntries = arena.jobEntries
   }
@@ -211,7 +215,8 @@ final class DeadlockWatch {
     return confirm(look(.kernel, now: now), &candidates, now: now)
   }
 
-  /// Deadlocks of this look that were there before, by threads that have not run since.
+  /// Deadlocks of this look that were there before, by threads that have not run since. In a core
+  /// nothing runs any more.
   func confirm(
     _ look: Look, _ candidates: inout [Identity: Candidate], now: UInt64
   ) -> [ConfirmedDeadlock] {
@@ -220,6 +225,11 @@ final class DeadlockWatch {
     for deadlock in WaitForGraph(look.snapshot).deadlocks() {
       let identity = identity(deadlock, look)
       if reported.contains(identity) || !concernsProgram(deadlock, look) { continue }
+      if files.core != nil {
+        reported.insert(identity)
+        result.append(ConfirmedDeadlock(deadlock: deadlock, look: look))
+        continue
+      }
       let timesRun = timesRun(deadlock, look)
       if let candidate = candidates[identity], candidate.timesRun == timesRun {
         if now &- candidate.since >= patience(deadlock, look) {

@@ -18,6 +18,8 @@ struct DispatchLayout {
   let syncInvoke: UInt64?
   /// The library's own timer looks every second whether its pool is blocked.
   let monitor: UInt64?
+  /// Buckets of what it watches for sources; nil where no symbol tells.
+  let sources: Range<UInt64>?
   /// Of the library's thread-local block, among all that have one, and the place in it.
   let tlsModule: UInt64
   let tlsOffset: UInt64
@@ -64,7 +66,7 @@ struct DispatchLayout {
   private static let names: Set<String> = Set(tables.keys).union([
     "_dispatch_main_q", "_dispatch_mgr_q", "_dispatch_root_queues", "_dispatch_timers_heap",
     "_dispatch_continuation_vtables", "_dispatch_async_and_wait_invoke",
-    "_dispatch_workq_monitor_pools", "__dispatch_tsd", "dispatch_queue_offsets",
+    "_dispatch_workq_monitor_pools", "__dispatch_tsd", "dispatch_queue_offsets", "_dispatch_sources",
   ])
 
   init?(_ images: ImageMap, _ memory: ProcessMemory, executable: String) {
@@ -117,6 +119,10 @@ struct DispatchLayout {
     continuationTables = continuations..<(continuations &+ min(continuationsSize, 4096))
     syncInvoke = address("_dispatch_async_and_wait_invoke")
     monitor = address("_dispatch_workq_monitor_pools")
+    sources = address("_dispatch_sources").flatMap { start in
+      let size = found.symbols["_dispatch_sources"]?.size ?? 0
+      return size > 0 && size <= 1 << 16 && start < 1 << 47 ? start..<(start + size) : nil
+    }
     tlsModule = module
     tlsOffset = tls.value
     idleWords = idle

@@ -88,8 +88,6 @@ final class DispatchMemory {
   }
 
   private static func map(_ files: ProcessFiles, _ memory: ProcessMemory) -> ImageMap {
-    ImageMap(
-      files.mappings(), root: "/proc/\(files.pid.rawValue)/root", pid: files.pid.rawValue,
-      memory: memory)
+    files.images(memory)
   }
 }

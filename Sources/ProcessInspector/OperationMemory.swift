@@ -77,9 +77,7 @@ final class OperationMemory {
   init?(files: ProcessFiles, memory: ProcessMemory) {
     self.memory = memory
     objects = SwiftObjects(memory: memory)
-    images = ImageMap(
-      files.mappings(), root: "/proc/\(files.pid.rawValue)/root", pid: files.pid.rawValue,
-      memory: memory)
+    images = files.images(memory)
     let executable = files.executable()
     // With a static standard library they are in the executable.
     var code: [String: Range<UInt64>] = [:]

@@ -26,6 +26,7 @@ struct TimerDescriptor: Equatable {
 extension OutsideWorld {
   /// A thread in epoll_wait without a time-out.
   func epoll(_ call: SystemCall, _ tid: KernelThreadID) -> ThreadStanding.Kind {
+    if files.core != nil { return epollInCore(call, tid) }
     let descriptor = Int32(truncatingIfNeeded: call.arguments[0])
     guard let watched = watched(by: descriptor) else {
       return .outside("it waits in epoll_wait on \(describe(descriptor))")
@@ -55,6 +56,20 @@ extension OutsideWorld {
       case .known(let timers):
         if let first = timers.first { return .outside(first) }
       }
+    }
+    return .idle("libdispatch's manager, which watches nothing")
+  }
+
+  /// Which descriptors an epoll watches is not in a core; what libdispatch asked for is.
+  private func epollInCore(_ call: SystemCall, _ tid: KernelThreadID) -> ThreadStanding.Kind {
+    guard caller(of: call) == .dispatch || isManager(tid),
+      let watched = dispatch?.watchedDescriptors()
+    else { return .outside("it waits in epoll_wait") }
+    if let first = watched.first { return .outside("descriptor \(first) is watched") }
+    switch timers {
+    case .unknown: return .outside("a timer of libdispatch cannot be read")
+    case .known(let timers):
+      if let first = timers.first { return .outside(first) }
     }
     return .idle("libdispatch's manager, which watches nothing")
   }

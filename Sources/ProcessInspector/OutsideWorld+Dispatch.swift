@@ -33,7 +33,10 @@ extension DispatchMemory {
     guard let before = countOfTimers(), let timers = timers(), countOfTimers() == before,
       timers.count == before
     else { return .unknown }
-    return .known(timers.filter { !$0.isOwn }.map { OutsideWorld.due($0.left) })
+    return .known(
+      timers.filter { !$0.isOwn }.map {
+        files.core == nil ? OutsideWorld.due($0.left) : "a timer of libdispatch is set"
+      })
   }
 
   /// Each timer lies twice in the heap of its clock.
@@ -46,6 +49,29 @@ extension DispatchMemory {
       count += Int(words) / 2
     }
     return count
+  }
+}
+
+extension DispatchMemory {
+  /// The descriptors that libdispatch's manager watches for the program, from its own table of them;
+  /// nil where that cannot be read.
+  func watchedDescriptors() -> [Int32]? {
+    guard let table = layout.sources,
+      let heads = RemoteBytes(memory, table.lowerBound, Int(table.upperBound - table.lowerBound))
+    else { return nil }
+    var result: [Int32] = []
+    for bucket in 0..<heads.words {
+      var note = heads.word(bucket * 8)
+      while note != 0 {
+        // The list's links, two lists' heads, the descriptor, its id, its events and those that rest.
+        guard result.count < 1 << 16, let words = RemoteBytes(memory, note, 48) else { return nil }
+        if words.word32(40) & ~UInt32(words.word16(44)) != 0 {
+          result.append(Int32(bitPattern: words.word32(32)))
+        }
+        note = words.word(0)
+      }
+    }
+    return result
   }
 }
 

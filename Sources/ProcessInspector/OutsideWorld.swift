@@ -66,7 +66,7 @@ package final class OutsideWorld {
     self.memory = memory
     dispatch = nil
     askTimers = timers
-    proc = ProcReader(files.pid)
+    proc = ProcReader(files)
   }
 
   /// With libdispatch's memory, which tells its timers, its idle threads and its queued work.
@@ -75,7 +75,7 @@ package final class OutsideWorld {
     self.memory = memory
     self.dispatch = dispatch
     askTimers = { dispatch?.timersInWords() ?? .unknown }
-    proc = ProcReader(files.pid)
+    proc = ProcReader(files)
   }
 
   /// What from outside, or by the clock, could still act, each as words for a report; empty where
@@ -109,9 +109,11 @@ package final class OutsideWorld {
       survey.openings = ["its system calls cannot be read here"]
       return survey
     }
+    // What a core has nothing of makes a finding a possible one.
+    let isCore = files.core != nil
     // Threads come first: what they set up before they stood still is then there to be seen. Where
     // few openings are enough, the cheap ones are also asked before.
-    if limit != .max && signals(exceptions).count + posixTimers().count >= limit {
+    if !isCore, limit != .max && signals(exceptions).count + posixTimers().count >= limit {
       survey.openings = signals(exceptions) + posixTimers()
       return survey
     }
@@ -121,6 +123,10 @@ package final class OutsideWorld {
       let standing = standing(tid)
       survey.standings[tid] = standing
       if standing.canMove, add([words(tid, standing)]) { return survey }
+    }
+    if isCore {
+      _ = add(queuedWork(threads.count))
+      return survey
     }
     if add(signals(exceptions)) || add(posixTimers()) || add(machinery())
       || add(queuedWork(threads.count))

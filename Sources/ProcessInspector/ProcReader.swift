@@ -1,14 +1,25 @@
 internal import Glibc
 
-/// Reads many small files of one process in /proc, with one buffer for all of them.
+/// Reads many small files of one process in /proc, with one buffer for all of them. Or what a core
+/// file tells of it.
 final class ProcReader {
   let folder: String
+  private let core: CoreFile?
   private var buffer = [UInt8](repeating: 0, count: 1 << 16)
 
-  init(_ pid: ProcessID) { folder = "/proc/\(pid.rawValue)/" }
+  init(_ pid: ProcessID) {
+    folder = "/proc/\(pid.rawValue)/"
+    core = nil
+  }
+
+  init(_ files: ProcessFiles) {
+    folder = "/proc/\(files.pid.rawValue)/"
+    core = files.core
+  }
 
   /// The whole of a file, valid until the next call; nil where it may not be read or is gone.
   func read<R>(_ name: String, _ body: (UnsafeBufferPointer<UInt8>) -> R) -> R? {
+    if let core { return core.proc(name).map { $0.withUnsafeBufferPointer(body) } }
     let fd = open(folder + name, O_RDONLY | O_CLOEXEC)
     guard fd >= 0 else { return nil }
     defer { close(fd) }
@@ -31,6 +42,7 @@ final class ProcReader {
 
   /// A part of a file that may be large; nil where it has not all of it.
   func part(of name: String, at offset: UInt64 = 0, _ count: Int) -> [UInt8]? {
+    if let core { return name == "exe" ? core.partOfExecutable(at: offset, count) : nil }
     let fd = open(folder + name, O_RDONLY | O_CLOEXEC)
     guard fd >= 0 else { return nil }
     defer { close(fd) }
@@ -43,7 +55,8 @@ final class ProcReader {
 
   /// Where a symbolic link leads.
   func link(_ name: String) -> String? {
-    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { space in
+    if let core { return core.link(name) }
+    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { space in
       guard let start = space.baseAddress else { return nil }
       let length = readlink(folder + name, start, 511)
       guard length > 0 else { return nil }
@@ -54,6 +67,7 @@ final class ProcReader {
   }
 
   func list(_ name: String) -> [String]? {
+    if let core { return core.list(name) }
     guard let directory = opendir(folder + name) else { return nil }
     defer { closedir(directory) }
     var result: [String] = []

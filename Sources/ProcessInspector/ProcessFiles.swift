@@ -31,18 +31,28 @@ public enum KernelState: Equatable, Sendable {
 }
 
 /// /proc of one process. Reads afresh each time; everything may be gone at any moment, and is then
-/// nil or empty.
+/// nil or empty. Or what a core file tells of it.
 public struct ProcessFiles: Sendable {
   public let pid: ProcessID
-  let folder: String
+  private let folder: String
+  /// Where the process is no more.
+  let core: CoreFile?
 
   public init(_ pid: ProcessID) {
     self.pid = pid
     folder = "/proc/\(pid.rawValue)"
+    core = nil
+  }
+
+  package init(_ core: CoreFile) {
+    pid = core.pid
+    folder = ""
+    self.core = core
   }
 
   /// What stands before the paths of its files where it sees other files than this process; else "".
   var root: String {
+    if core != nil { return "" }
     var own = stat()
     var other = stat()
     guard stat("/", &own) == 0, stat(folder + "/root/.", &other) == 0 else { return "" }
@@ -50,6 +60,7 @@ public struct ProcessFiles: Sendable {
   }
 
   public func threads() -> [KernelThreadID] {
+    if let core { return core.threads.map(\.tid).sorted() }
     guard let directory = opendir(folder + "/task") else { return [] }
     defer { closedir(directory) }
     var result: [KernelThreadID] = []
@@ -116,6 +127,7 @@ public struct ProcessFiles: Sendable {
   }
 
   public func executable() -> String {
+    if let core { return core.executable }
     var buffer = [CChar](repeating: 0, count: 4097)
     var length = readlink(folder + "/exe", &buffer, 4096)
     // Gone from there once the first thread has ended.
@@ -127,13 +139,21 @@ public struct ProcessFiles: Sendable {
   }
 
   public func arguments() -> [String] {
-    guard let bytes = readFile(folder + "/cmdline") else { return [] }
+    guard let bytes = bytes("cmdline") else { return [] }
     return bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast()
       .map { String(decoding: $0, as: UTF8.self) }
   }
 
-  private func text(_ name: String) -> String? {
-    readFile(folder + "/" + name).map { String(decoding: $0, as: UTF8.self) }
+  func bytes(_ name: String) -> [UInt8]? {
+    if let core { return core.proc(name) }
+    return readFile(folder + "/" + name)
+  }
+
+  func text(_ name: String) -> String? { bytes(name).map { String(decoding: $0, as: UTF8.self) } }
+
+  /// The binaries of the process. The kernel's links to their files are those of a live one alone.
+  func images(_ memory: ProcessMemory) -> ImageMap {
+    ImageMap(mappings(), root: root, pid: core == nil ? pid.rawValue : nil, memory: memory)
   }
 }
 
@@ -154,12 +174,23 @@ func readFile(_ path: String) -> [UInt8]? {
 }
 
 /// The memory of a live process, or of this one: the kernel copies, so that an address that is gone
-/// is no fault.
+/// is no fault. Or what a core file holds of it.
 public struct ProcessMemory: MemoryReader {
   public let pid: ProcessID
-  public init(_ pid: ProcessID) { self.pid = pid }
+  private let core: CoreFile?
+
+  public init(_ pid: ProcessID) {
+    self.pid = pid
+    core = nil
+  }
+
+  package init(_ core: CoreFile) {
+    pid = core.pid
+    self.core = core
+  }
 
   public func read(_ address: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    if let core { return core.read(address, into: buffer) }
     guard let base = buffer.baseAddress else { return 0 }
     let got = hck_read_memory(pid.rawValue, address, base, buffer.count)
     if got < 0 && errno == ESRCH { return readThroughAnotherThread(address, base, buffer.count) }

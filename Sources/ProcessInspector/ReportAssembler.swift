@@ -30,8 +30,7 @@ struct ReportAssembler {
     self.isRoot = isRoot
     images =
       mappings.map { ImageMap($0) }
-      ?? ImageMap(
-        files.mappings(), root: files.root, pid: files.pid.rawValue, memory: memory)
+      ?? files.images(memory)
     symbolizer = Symbolizer(images: images)
     do {
       unwinder = try Unwinder(images: images, memory: memory)

@@ -43,9 +43,7 @@ final class RunLoopMemory {
 
   /// nil where the process has no Foundation that is known.
   init?(files: ProcessFiles, memory: ProcessMemory) {
-    let images = ImageMap(
-      files.mappings(), root: "/proc/\(files.pid.rawValue)/root", pid: files.pid.rawValue,
-      memory: memory)
+    let images = files.images(memory)
     let metadata = "$s10Foundation10__NSCFTypeCN"
     let names = [metadata, "CFRunLoopGetTypeID", "CFRunLoopTimerGetTypeID"]
     guard

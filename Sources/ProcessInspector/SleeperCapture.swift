@@ -58,10 +58,9 @@ extension ProcessFiles {
   /// The system call that a thread is blocked in: "202 0x7f… … 0x7ffc… 0x7f…", its arguments, then
   /// sp and pc.
   func call(_ tid: KernelThreadID) -> SleeperCapture.Call? {
-    guard let bytes = readFile("/proc/\(pid.rawValue)/task/\(tid.rawValue)/syscall") else {
-      return nil
-    }
-    let words = String(decoding: bytes, as: UTF8.self)
+    guard let text = text("task/\(tid.rawValue)/syscall") else { return nil }
+    let words =
+      text
       .split(whereSeparator: { $0 == " " || $0 == "\n" })
     guard words.count == 9, let number = Int(words[0]), number >= 0 else { return nil }
     let values = words[1...].compactMap { UInt64($0.dropFirst(2), radix: 16) }

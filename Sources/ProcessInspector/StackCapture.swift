@@ -180,13 +180,7 @@ final class StackCapture {
   {
     var raw = [UInt64](repeating: 0, count: 18)
     guard hck_ptrace_registers(tid.rawValue, &raw) == 0 else { return nil }
-    var registers = Registers(rip: raw[16], rsp: raw[17], rbp: raw[4])
-    (registers.r15, registers.r14, registers.r13, registers.r12) = (raw[0], raw[1], raw[2], raw[3])
-    (registers.rbx, registers.r11, registers.r10, registers.r9) = (raw[5], raw[6], raw[7], raw[8])
-    (registers.r8, registers.rax, registers.rcx, registers.rdx) = (
-      raw[9], raw[10], raw[11], raw[12]
-    )
-    (registers.rsi, registers.rdi) = (raw[13], raw[14])
+    let registers = Registers(kernel: raw, stackPointer: raw[17])
     let base = registers.rsp &- 128
     var bytes = [UInt8](repeating: 0, count: size)
     let got = bytes.withUnsafeMutableBytes { memory.read(base, into: $0) }
@@ -194,5 +188,15 @@ final class StackCapture {
     return CapturedThread(
       tid: tid, registers: registers, stack: StackCopy(base: base, bytes: bytes),
       systemCall: Int64(bitPattern: raw[15]) >= 0 ? Int(raw[15]) : nil)
+  }
+}
+
+extension Registers {
+  /// From the first words of the kernel's `user_regs_struct`, and rsp.
+  init(kernel raw: [UInt64], stackPointer: UInt64) {
+    self.init(rip: raw[16], rsp: stackPointer, rbp: raw[4])
+    (r15, r14, r13, r12, rbx) = (raw[0], raw[1], raw[2], raw[3], raw[5])
+    (r11, r10, r9, r8) = (raw[6], raw[7], raw[8], raw[9])
+    (rax, rcx, rdx, rsi, rdi) = (raw[10], raw[11], raw[12], raw[13], raw[14])
   }
 }

@@ -70,7 +70,7 @@ struct ThreadTimes: Equatable, Sendable {
 
 extension ProcessFiles {
   func priority(_ tid: KernelThreadID) -> ThreadPriority? {
-    guard let bytes = readFile(folder + "/task/\(tid.rawValue)/stat"),
+    guard let bytes = bytes("task/\(tid.rawValue)/stat"),
       // The name before may hold anything.
       let end = bytes.lastIndex(of: UInt8(ascii: ")"))
     else { return nil }
@@ -82,7 +82,7 @@ extension ProcessFiles {
   }
 
   func times(_ tid: KernelThreadID) -> ThreadTimes? {
-    guard let bytes = readFile(folder + "/task/\(tid.rawValue)/schedstat") else { return nil }
+    guard let bytes = bytes("task/\(tid.rawValue)/schedstat") else { return nil }
     let words = String(decoding: bytes, as: UTF8.self)
       .split { $0 == " " || $0 == "\n" }.compactMap { UInt64($0) }
     return words.count == 3 ? ThreadTimes(ran: words[0], ready: words[1]) : nil

@@ -8,6 +8,7 @@ internal import HangReport
 /// which are there (/proc/PID/pagemap). Costs less than half a millisecond for each MB that is.
 struct WritableMemory {
   private let pid: ProcessID
+  private let core: CoreFile?
   private let memory: any MemoryReader
   private let mappings: [Mapping]
 
@@ -22,6 +23,7 @@ struct WritableMemory {
   /// Heaps and what else has no file; no shared memory, no first thread's stack.
   init(files: ProcessFiles, memory: any MemoryReader, mappings: [Mapping]) {
     pid = files.pid
+    core = files.core
     self.memory = memory
     // Small ones first: they are all done when the time is over.
     self.mappings = mappings.filter {
@@ -84,6 +86,7 @@ struct WritableMemory {
   }
 
   private func openPagemap() -> Int32 {
+    if core != nil { return -1 }
     // Empty in the process's own folder once its first thread has ended.
     for tid in [KernelThreadID(pid.rawValue)] + ProcessFiles(pid).threads().reversed().prefix(4) {
       let path = "/proc/\(pid.rawValue)/task/\(tid.rawValue)/pagemap"
@@ -104,6 +107,7 @@ struct WritableMemory {
   private func presentRuns(
     of mapping: Mapping, _ pagemap: Int32, deadline: UInt64
   ) -> [Range<UInt64>]? {
+    if let core { return core.presentRuns(of: mapping) }
     guard pagemap >= 0 else { return nil }
     let pages = (mapping.end - mapping.start) / Self.pageSize
     var entries = [UInt64](repeating: 0, count: Int(min(pages, 1 << 15)))

@@ -27,9 +27,9 @@ enum Tool {
     case .explain(let kind):
       StandardStreams.write(Explanations.page(for: kind), to: 1)
       return 0
-    case .core:
-      say("core is not available in this version; `hangcheck attach PID` looks at a live process")
-      return ExitStatus.nothingToInspect
+    case .core(let file, let executable):
+      if let line = invocation.options.unavailable { return refuse(line) }
+      return CoreCommand(options: invocation.options, file: file, executable: executable).run()
     case .attach(let pid):
       if let line = invocation.options.unavailable { return refuse(line) }
       return AttachCommand(options: invocation.options, pid: pid).run()

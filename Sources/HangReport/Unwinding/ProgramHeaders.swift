@@ -62,7 +62,7 @@ struct ProgramHeaders {
 
 extension [UInt8] {
   /// The little-endian value at an offset; 0 where it does not lie wholly inside.
-  func load<T: FixedWidthInteger & BitwiseCopyable>(_ offset: Int, as type: T.Type) -> T {
+  package func load<T: FixedWidthInteger & BitwiseCopyable>(_ offset: Int, as type: T.Type) -> T {
     guard offset >= 0, count - offset >= MemoryLayout<T>.size else { return 0 }
     return withUnsafeBytes { T(littleEndian: $0.loadUnaligned(fromByteOffset: offset, as: T.self)) }
   }

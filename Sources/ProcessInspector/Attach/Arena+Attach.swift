@@ -81,6 +81,7 @@ struct PresentPages {
 
   /// Pages that lie side by side, as one range; the whole mapping where the kernel does not say.
   func runs(of mapping: Mapping) -> [Range<UInt64>] {
+    if let core = files.core { return core.presentRuns(of: mapping) }
     let whole = [mapping.start..<mapping.end]
     let descriptor = open("/proc/\(files.pid.rawValue)/pagemap", O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return whole }

@@ -36,7 +36,8 @@ package final class AttachSession {
   let watch: DeadlockWatch
   private let capture: StackCapture
   private let pools: PoolWatch
-  private let identity: ProcessIdentity
+  /// Nil where a core file is looked at.
+  private let identity: ProcessIdentity?
   private let hasNoLibC: Bool
   private var limits: [String] = []
   /// Nanoseconds for which the process was stopped by the last look.
@@ -52,26 +53,43 @@ package final class AttachSession {
   private static let mostTime: UInt64 = 1_500_000_000
 
   /// `child`: the process's first thread, where it is our own child, whose end is not taken here.
-  package init(
+  package convenience init(
     pid: Int32, setup: AttachSetup, child: KernelThreadID? = nil
   ) throws(AttachRefusal) {
     if let refusal = AttachFacts.of(pid, stops: setup.stops).refusal { throw refusal }
+    let pid = ProcessID(pid)
+    try self.init(
+      files: ProcessFiles(pid), memory: ProcessMemory(pid), setup: setup, child: child)
+  }
+
+  /// Looks at what is left of a process.
+  package convenience init(core: CoreFile, setup: AttachSetup) throws(AttachRefusal) {
+    try self.init(
+      files: ProcessFiles(core), memory: ProcessMemory(core), setup: setup, child: nil)
+    limits = core.limits + CoreFile.untold + limits
+  }
+
+  private init(
+    files: ProcessFiles, memory: ProcessMemory, setup: AttachSetup, child: KernelThreadID?
+  ) throws(AttachRefusal) {
     self.setup = setup
-    self.pid = ProcessID(pid)
-    files = ProcessFiles(self.pid)
-    memory = ProcessMemory(self.pid)
-    proc = ProcReader(self.pid)
-    guard let identity = ProcessIdentity(proc) else { throw Self.ended(pid) }
-    self.identity = identity
-    let images = ImageMap(files.mappings(), root: files.root, pid: pid, memory: memory)
+    self.files = files
+    self.memory = memory
+    pid = files.pid
+    proc = ProcReader(files)
+    identity = files.core == nil ? ProcessIdentity(proc) : nil
+    guard identity != nil || files.core != nil else { throw Self.ended(pid.rawValue) }
+    let images = files.images(memory)
     let pointers = ThreadPointers(images: images, memory: memory)
-    let inner = files.innerID(KernelThreadID(pid))?.rawValue ?? pid
+    let inner = files.innerID(KernelThreadID(pid.rawValue))?.rawValue ?? pid.rawValue
     guard
       let arena = Arena.copied(from: files, memory)
         ?? Arena.bare(pid: inner, tidOffset: pointers?.tidOffset)
-    else { throw AttachRefusal(message: "there is no memory for a look at process \(pid)") }
+    else {
+      throw AttachRefusal(message: "there is no memory for a look at process \(pid.rawValue)")
+    }
     self.arena = arena
-    watch = DeadlockWatch(pid: self.pid, arena: arena)
+    watch = DeadlockWatch(files: files, memory: memory, arena: arena)
     watch.pthreads = pointers?.all() ?? [:]
     capture = StackCapture(child: child, patience: Self.patience)
     pools = PoolWatch(watch)
@@ -131,7 +149,9 @@ package final class AttachSession {
       pool = pools.exhausted(
         look, rested: watch.quiet, now: hck_monotonic_ns(), threshold: setup.waitThreshold)
     }
-    if confirmed.isEmpty, pool == nil, let report = try familyReport() { return report }
+    if confirmed.isEmpty, pool == nil, files.core == nil, let report = try familyReport() {
+      return report
+    }
     try checkIdentity()
     return report(confirmed, pool, pool?.look ?? confirmed.last?.look ?? look, stacks, assembler)
   }
@@ -162,6 +182,7 @@ package final class AttachSession {
 
   /// Refuses what was read of two processes, or of none.
   private func checkIdentity() throws(AttachRefusal) {
+    guard let identity else { return }
     guard let now = ProcessIdentity(proc), now.isSameProcess(as: identity) else {
       throw Self.ended(pid.rawValue)
     }
@@ -177,6 +198,13 @@ package final class AttachSession {
 
   private func copyStacks() -> [KernelThreadID: CapturedThread] {
     let threads = files.threads()
+    if let core = files.core {
+      calls = Dictionary(
+        uniqueKeysWithValues: threads.compactMap { tid in
+          proc.systemCall(tid)?.call.map { (tid, $0) }
+        })
+      return core.stacks()
+    }
     var quiet = ThreadRest().seconds(proc, threads)
     let before = Dictionary(uniqueKeysWithValues: threads.map { ($0, proc.systemCall($0)?.call) })
     var stacks: [KernelThreadID: CapturedThread] = [:]
@@ -279,18 +307,25 @@ package final class AttachSession {
     _ stacks: [KernelThreadID: CapturedThread], _ assembler: ReportAssembler
   ) -> HangReport {
     let process = WatchedProcess(
-      pid: pid.rawValue, executable: files.executable(), arguments: files.arguments())
+      pid: pid.rawValue, executable: files.executable(), arguments: files.arguments(),
+      exit: files.core?.ending.map { WatchedProcess.Exit(signal: $0.signal) })
     let threads = assembler.threads(look, stacks: stacks)
     let resources = ReportAssembler.named(assembler.resources(look), by: threads)
     var report = HangReport(
-      tool: setup.tool, mode: .attach, process: process, threads: threads, resources: resources)
+      tool: setup.tool, mode: files.core == nil ? .attach : .core, process: process,
+      threads: threads, resources: resources)
     let edges = confirmed.flatMap(\.deadlock.edges)
     let waits = look.snapshot.threads.compactMap(\.wait?.resource)
     let history =
       arena.isBare ? [:] : assembler.history(edges.map(\.resource) + waits, look)
     let maker = DeadlockFinding(
       threads: threads, resources: resources, process: process, history: history)
-    report.findings = confirmed.map { maker.finding(for: $0.deadlock) }
+    report.findings = confirmed.map { confirmed in
+      var finding = maker.finding(for: confirmed.deadlock)
+      // That nothing else could have helped is more than a core tells.
+      if files.core != nil, confirmed.deadlock.needsStandstill { finding.certainty = .possible }
+      return finding
+    }
     if let pool {
       let words = PoolFinding(threads: threads, resources: resources, process: process)
       report.findings.append(words.finding(for: pool.facts))

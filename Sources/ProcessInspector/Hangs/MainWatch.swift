@@ -175,9 +175,7 @@ final class MainWatch {
   /// Where a run loop's own code lies; empty where it was not found.
   private lazy var loopCode: Range<UInt64> = {
     let files = watch.files
-    let images = ImageMap(
-      files.mappings(), root: "/proc/\(files.pid.rawValue)/root", pid: files.pid.rawValue,
-      memory: watch.memory)
+    let images = files.images(watch.memory)
     for mapping in images.mappings
     where mapping.isExecutable && mapping.path.contains("/libFoundation.so") {
       guard let image = images.image(at: mapping.start), let bias = images.loadBias(of: image),
