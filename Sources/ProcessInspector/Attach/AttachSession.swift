@@ -34,12 +34,12 @@ package final class AttachSession {
   let proc: ProcReader
   let arena: Arena
   let watch: DeadlockWatch
-  private let capture: StackCapture
+  let capture: StackCapture
   private let pools: PoolWatch
   /// Nil where a core file is looked at.
   private let identity: ProcessIdentity?
-  private let hasNoLibC: Bool
-  private var limits: [String] = []
+  let hasNoLibC: Bool
+  var limits: [String] = []
   /// Nanoseconds for which the process was stopped by the last look.
   package private(set) var stoppedFor: UInt64 = 0
 
@@ -96,36 +96,16 @@ package final class AttachSession {
     functions = WaitingFunctions(images, executable: files.executable())
     tidOffset = pointers?.tidOffset
     hasNoLibC = !functions.hasLibC
+    stopped = files.core == nil ? Self.stop(proc, KernelThreadID(pid.rawValue)) : nil
     noteLimits()
   }
+  /// Why all of it stood still when it was first seen.
+  let stopped: WatchedProcess.Stop?
   let functions: WaitingFunctions
   private let tidOffset: UInt64?
 
   private static func ended(_ pid: Int32) -> AttachRefusal {
     AttachRefusal(message: "process \(pid) ended while it was looked at")
-  }
-
-  private func noteLimits() {
-    if arena.isBare {
-      limits.append(
-        "where locks were taken: that is on record only in a program that was started under hangcheck"
-          + " or uses its drop-ins")
-    }
-    if hasNoLibC {
-      limits.append(
-        "what threads wait for in the C library: no symbols of it are there (a static or stripped"
-          + " program)")
-    }
-    if !files.root.isEmpty {
-      limits.append(
-        "lines of code whose debug information lies outside of the files that the process sees: it"
-          + " lives in another mount namespace")
-    }
-    if files.innerID(KernelThreadID(pid.rawValue)) != KernelThreadID(pid.rawValue) {
-      limits.append(
-        "the numbers of threads as the process itself knows them: it lives in another pid namespace,"
-          + " and this report has those of this one")
-    }
   }
 
   /// Looks until two looks agree; the report of what is there.
@@ -158,7 +138,9 @@ package final class AttachSession {
 
   /// What several processes that wait for each other do, where that is a deadlock.
   private func familyReport() throws(AttachRefusal) -> HangReport? {
-    guard setup.follows, let family = FamilyLook(self), let found = family.confirmed(inside: true) else { return nil }
+    guard setup.follows, let family = FamilyLook(self),
+      let found = family.confirmed(inside: true)
+    else { return nil }
     try checkIdentity()
     var report = family.report(found, tool: setup.tool)
     report.limits = limits.isEmpty ? nil : limits
@@ -296,6 +278,7 @@ package final class AttachSession {
       known[tid] = reader.wait(
         of: thread, frames: frames, call: call,
         isAlive: { outer[$0].map(files.isAlive) ?? false })
+      known[tid]?.isStopped = stopped != nil && Self.stop(proc, tid) == stopped
     }
     watch.knownWaits = known
   }
@@ -306,9 +289,10 @@ package final class AttachSession {
     _ confirmed: [ConfirmedDeadlock], _ pool: PoolWatch.Exhausted?, _ look: Look,
     _ stacks: [KernelThreadID: CapturedThread], _ assembler: ReportAssembler
   ) -> HangReport {
-    let process = WatchedProcess(
+    var process = WatchedProcess(
       pid: pid.rawValue, executable: files.executable(), arguments: files.arguments(),
       exit: files.core?.ending.map { WatchedProcess.Exit(signal: $0.signal) })
+    process.stopped = stopped
     let threads = assembler.threads(look, stacks: stacks)
     let resources = ReportAssembler.named(assembler.resources(look), by: threads)
     var report = HangReport(
@@ -335,36 +319,6 @@ package final class AttachSession {
     report.threads.removeAll { $0.kind ?? .thread != .thread && !named.contains($0.id) }
     report.limits = allLimits(assembler, look, stacks)
     return report
-  }
-
-  private func allLimits(
-    _ assembler: ReportAssembler, _ look: Look, _ stacks: [KernelThreadID: CapturedThread]
-  ) -> [String]? {
-    var all = limits + assembler.limits
-    let missing = files.threads().count { stacks[$0] == nil && files.isAlive($0) }
-    for resource in look.resources where resource.kind == HCK_RWLOCK.rawValue {
-      guard let lock = ReadWriteLockMemory(memory, resource.address), lock.writer == nil,
-        lock.readers > 0, arena.isBare
-      else { continue }
-      all.append(
-        "who has read-write lock 0x\(String(resource.address, radix: 16)) for reading: its memory"
-          + " counts \(lock.readers) and names nobody")
-    }
-    let unnamed = look.snapshot.threads.count { thread in
-      thread.wait.map { look.resource($0.resource).kind } == DerivedKind.futex
-    }
-    if unnamed > 0, !hasNoLibC {
-      all.append(
-        "what \(unnamed) threads wait for: no known function stands on their stacks, as far as these"
-          + " can be followed")
-    }
-    if missing > 0 {
-      let why =
-        !setup.stops
-        ? "they ran, and --no-stop lets them run" : capture.refusal ?? "they did not stop in time"
-      all.append("the stacks of \(missing) threads (\(why))")
-    }
-    return all.isEmpty ? nil : all
   }
 
   /// Threads that have waited for long for what somebody holds, and that no deadlock names.

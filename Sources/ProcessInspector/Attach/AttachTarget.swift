@@ -55,6 +55,7 @@ package struct AttachFacts: Hashable, Sendable {
         + " process \(parent)"
     }
     if error == EPERM || error == EACCES { return refusalOfKernel }
+    if error == ESRCH { return "process \(pid) ended while it was looked at" }
     if error != 0 {
       return "process \(pid) cannot be read (\(String(cString: strerror(error))))"
     }
@@ -189,7 +190,8 @@ struct ProcessIdentity: Equatable {
     let stat = proc.text("stat") ?? ""
     let fields = (stat.lastIndex(of: ")").map { stat[stat.index(after: $0)...] } ?? "")
       .split(separator: " ")
-    guard fields.count > 48 else { return nil }
+    // One that is about to end has given its memory back: no stack begins anywhere.
+    guard fields.count > 48, fields[25] != "0" else { return nil }
     if fields[0] == "Z" || fields[0] == "X", (proc.list("task") ?? []).count <= 1 { return nil }
     started = fields[19]
     // start_code, end_code, start_stack; arg_start: fields 26 to 28 and 48 of proc(5).
