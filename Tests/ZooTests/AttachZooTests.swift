@@ -12,7 +12,7 @@ import WaitForGraph
       let target = try Target(Watched.command(fixture, program))
       defer { target.end() }
       usleep(2_000_000)
-      let result = try Attached.run(["\(target.pid)"])
+      let result = try Attached.run(fixture.attachOptions + ["\(target.pid)"])
       return (result, target.states)
     }
     let outcome = result.outcome
@@ -71,7 +71,7 @@ import WaitForGraph
       var loud: [String] = []
       var looks = 0
       for _ in 0..<20 where target.status == nil {
-        let result = try Attached.run(["\(target.pid)"])
+        let result = try Attached.run(fixture.attachOptions + ["\(target.pid)"])
         if result.report != nil { looks += 1 }
         loud += result.loud.map(\.message)
       }

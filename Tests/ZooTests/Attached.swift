@@ -88,6 +88,20 @@ final class Target: @unchecked Sendable {
   }
 }
 
+extension Fixture {
+  /// Those of its options that are for attach as well.
+  var attachOptions: [String] {
+    var result: [String] = []
+    for (index, option) in options.enumerated() {
+      if option == "--no-follow" { result.append(option) }
+      if option == "--wait-threshold", index + 1 < options.count {
+        result += [option, options[index + 1]]
+      }
+    }
+    return result
+  }
+}
+
 /// `hangcheck attach`, with its report.
 enum Attached {
   static func run(_ options: [String], limit: Double = 30) throws -> Watched.Result {

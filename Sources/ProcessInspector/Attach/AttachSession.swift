@@ -151,6 +151,8 @@ package final class AttachSession {
   func prepare() -> [KernelThreadID: CapturedThread] {
     let stacks = copyStacks()
     lastStacks = stacks
+    knownItems = [:]
+    watch.itemRegisters = { [weak self] tid in self?.itemRegisters(tid) ?? [] }
     name(stacks, assembler(isRoot: true))
     return stacks
   }
@@ -252,7 +254,8 @@ package final class AttachSession {
   }
 
   /// The calls that threads were in when they were stopped.
-  private var calls: [KernelThreadID: SystemCall] = [:]
+  private(set) var calls: [KernelThreadID: SystemCall] = [:]
+  var knownItems: [KernelThreadID: Set<UInt64>] = [:]
 
   /// What the stacks tell of waits that are not on record.
   private func name(_ stacks: [KernelThreadID: CapturedThread], _ assembler: ReportAssembler) {

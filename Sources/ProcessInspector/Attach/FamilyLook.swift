@@ -65,7 +65,9 @@ final class FamilyLook {
       next += 1
       addWaits(of: member)
       let owners = addSharedWaits(of: member)
-      guard !waits.isEmpty || !owners.isEmpty || awaitsSignal(of: member) else { return nil }
+      guard next > 1 || !waits.isEmpty || !owners.isEmpty || awaitsSignal(of: member) else {
+        return nil
+      }
       let wanted = waits.filter { $0.key.pid == member.pid }.values.joined().flatMap(\.processes)
       for pid in (wanted + owners + children(of: member)).sorted() { follow(pid) }
     }
