@@ -63,6 +63,10 @@ extension AttachSession {
         "what \(unnamed) threads wait for: no known function stands on their stacks, as far as these"
           + " can be followed")
     }
+    if spinning > 0 {
+      all.append(
+        "who has the spin locks that \(spinning) threads ask for: their memory names nobody")
+    }
     if missing > 0 {
       let why =
         !setup.stops

@@ -255,6 +255,8 @@ package final class AttachSession {
 
   /// The calls that threads were in when they were stopped.
   private(set) var calls: [KernelThreadID: SystemCall] = [:]
+  /// Threads that ask for a spin lock.
+  private(set) var spinning = 0
   var knownItems: [KernelThreadID: Set<UInt64>] = [:]
 
   /// What the stacks tell of waits that are not on record.
@@ -267,6 +269,7 @@ package final class AttachSession {
     var known: [KernelThreadID: KnownWait] = [:]
     let waitUntilExit = functions.ranges(of: .waitForProcess)
     waitForProcess = []
+    spinning = 0
     for (tid, thread) in stacks {
       let call = calls[tid]
       if !waitUntilExit.isEmpty, call?.number == SystemCalls.ppoll {
@@ -281,6 +284,7 @@ package final class AttachSession {
       known[tid] = reader.wait(
         of: thread, frames: frames, call: call,
         isAlive: { outer[$0].map(files.isAlive) ?? false })
+      if call == nil, functions.innermost(frames, memory)?.function == .spin { spinning += 1 }
       known[tid]?.isStopped = stopped != nil && Self.stop(proc, tid) == stopped
     }
     watch.knownWaits = known
@@ -322,25 +326,6 @@ package final class AttachSession {
     report.threads.removeAll { $0.kind ?? .thread != .thread && !named.contains($0.id) }
     report.limits = allLimits(assembler, look, stacks)
     return report
-  }
-
-  /// Threads that have waited for long for what somebody holds, and that no deadlock names.
-  private func longWaits(
-    _ report: HangReport, _ history: [ResourceID: [ResourceEvent]]
-  ) -> [Finding] {
-    let told = Set(report.findings.flatMap(\.threads))
-    let threshold = Double(setup.waitThreshold.nanoseconds) / 1e9
-    let held = Set(report.resources.filter { !$0.owners.isEmpty }.map(\.id))
-    let maker = LongWaitFinding(
-      threads: report.threads, resources: report.resources, process: report.process,
-      history: history)
-    return report.threads.compactMap { thread in
-      guard thread.kind ?? .thread == .thread, !told.contains(thread.id),
-        let wait = thread.waitsFor, let seconds = wait.seconds, seconds >= threshold,
-        held.contains(wait.resource)
-      else { return nil }
-      return maker.finding(for: thread)
-    }
   }
 }
 

@@ -75,6 +75,7 @@ struct WaitReader {
       guard inherits else { return nil }
       // It may have been seen in one of many vain calls.
       return KnownWait(futex: futex, wait: wait(futex &- Self.onceLock, HCK_ONCE), spins: true)
+    case .spin: return nil
     case .helper, .waitForProcess, nil:
       // The kernel itself defines what such a word holds: its owner's id.
       return inherits ? known(futex, HCK_FUTEX_LOCK) : nil
