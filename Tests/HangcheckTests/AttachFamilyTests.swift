@@ -24,7 +24,8 @@ import WaitForGraph
       "1: LEASE  ACTIVE    READ 4711 fe:00:16 0 EOF", "1: POSIX  ADVISORY  WRITE 4711 fe:00:16 0",
       "1: POSIX  ADVISORY  WRITE x fe:00:16 0 EOF", "1: POSIX  ADVISORY  WRITE 1 fe:00:x 0 EOF",
       "1: POSIX  ADVISORY  WRITE 4711 fe:00:16 0 x",
-    ]) func noLocks(_ line: String) {
+    ]) func noLocks(_ line: String)
+  {
     #expect(FileLock(line: line[...]) == nil)
   }
 
@@ -40,7 +41,8 @@ import WaitForGraph
       ("FLOCK A WRITE 1 0:0:5 0 EOF", "FLOCK A READ 1 0:0:5 0 EOF", true),
       ("FLOCK A WRITE 1 0:0:5 0 EOF", "FLOCK A WRITE 2 0:0:6 0 EOF", false),
       ("OFDLCK A WRITE -1 0:0:5 0 EOF", "OFDLCK A WRITE -1 0:0:5 3 4", true),
-    ]) func conflicts(_ one: String, _ two: String, _ expected: Bool) throws {
+    ]) func conflicts(_ one: String, _ two: String, _ expected: Bool) throws
+  {
     let (one, two) = (try lock("1: " + one), try lock("1: " + two))
     #expect(one.conflicts(with: two) == expected)
     #expect(two.conflicts(with: one) == expected)

@@ -218,7 +218,7 @@ import Testing
     half(0)
     half(0)
     // PT_LOAD of all of it, readable and executable.
-    [1, 0, base, base, 96, 96, 5, 4096].forEach(word)
+    for field: UInt32 in [1, 0, base, base, 96, 96, 5, 4096] { word(field) }
     // mov $29, %eax; int $0x80; jmp to the beginning
     bytes += [0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7, 0x90, 0x90, 0x90]
     return Data(bytes)

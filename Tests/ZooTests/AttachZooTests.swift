@@ -11,8 +11,14 @@ import WaitForGraph
     let (result, states) = try await Gate.shared.pass {
       let target = try Target(Watched.command(fixture, program))
       defer { target.end() }
-      usleep(2_000_000)
-      let result = try Attached.run(fixture.attachOptions + ["\(target.pid)"])
+      usleep(fixture.patience)
+      // Where the machine is busy, the program may not have come to its fault yet.
+      var result = try Attached.run(fixture.attachOptions + ["\(target.pid)"])
+      for _ in 0..<3 where result.report.map({ fixture.matching($0).isEmpty }) ?? true {
+        guard target.status == nil else { break }
+        usleep(fixture.patience)
+        result = try Attached.run(fixture.attachOptions + ["\(target.pid)"])
+      }
       return (result, target.states)
     }
     let outcome = result.outcome

@@ -3,6 +3,10 @@ package struct KeptFrame: Sendable, Hashable {
   package var pc: UInt64
   /// The registers that a called function gives back as they were: rbx, rbp, r12 to r15.
   package var kept: [UInt64]
+  package init(pc: UInt64, kept: [UInt64]) {
+    self.pc = pc
+    self.kept = kept
+  }
 }
 
 extension Unwinder {

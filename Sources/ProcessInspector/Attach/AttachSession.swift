@@ -44,7 +44,7 @@ package final class AttachSession {
   package private(set) var stoppedFor: UInt64 = 0
 
   /// How long all threads may take to stop.
-  private static let patience: UInt64 = 20_000_000
+  private static let patience: UInt64 = 80_000_000
   /// How long threads may take to be back in the calls that the stop interrupted.
   private static let returning: UInt64 = 100_000_000
   /// Between two looks that must agree.

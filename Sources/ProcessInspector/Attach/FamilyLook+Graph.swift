@@ -123,7 +123,8 @@ extension FamilyLook {
     // Within its own process any thread may be the one that gives it.
     let own = Set(
       found.offsets.indices.filter { number in
-        let range = found.offsets[number].threads..<found.offsets[number].threads
+        let range =
+          found.offsets[number].threads..<found.offsets[number].threads
           + found.looks[number].threads.count
         return waiters.contains { range.contains($0.rawValue - 1) }
       })

@@ -125,9 +125,11 @@ struct FileLocks {
       guard !others.isEmpty else { return nil }
       result.append((lock, others))
     }
-    return result.isEmpty ? nil : result.sorted {
-      ($0.lock.start, $0.lock.pid) < ($1.lock.start, $1.lock.pid)
-    }
+    return result.isEmpty
+      ? nil
+      : result.sorted {
+        ($0.lock.start, $0.lock.pid) < ($1.lock.start, $1.lock.pid)
+      }
   }
 }
 
