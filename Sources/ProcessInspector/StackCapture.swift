@@ -1,6 +1,7 @@
 internal import CHangcheck
 internal import Glibc
 internal import HangReport
+internal import Synchronization
 
 /// The registers and the top of the stack of one thread, copied while it stood still.
 struct CapturedThread {
@@ -76,8 +77,38 @@ final class StackCapture {
     return result
   }
 
-  /// Lets go what has stopped since.
+  deinit {
+    let deadline = hck_monotonic_ns() &+ 100_000_000
+    while !strays.isEmpty, hck_monotonic_ns() < deadline {
+      release(&strays)
+      if !strays.isEmpty { usleep(1000) }
+    }
+    let left = strays.map { (tracer: hck_gettid(), tid: $0) }
+    if !left.isEmpty { Self.orphans.withLock { $0 += left } }
+  }
+
+  /// What a capture that is gone has left behind, by the thread that traces it: it would stand still
+  /// for as long as that lives.
+  private static let orphans = Mutex<[(tracer: UInt32, tid: KernelThreadID)]>([])
+
+  /// Lets go what has stopped since, of this capture and of those that are gone.
   func releaseStrays() {
+    release(&strays)
+    let own = hck_gettid()
+    var left = Self.orphans.withLock { all in
+      let mine = all.filter { $0.tracer == own }.map(\.tid)
+      all.removeAll { $0.tracer == own }
+      return mine
+    }
+    guard !left.isEmpty else { return }
+    release(&left)
+    strays += left
+  }
+
+  /// The same from the thread that looked, where no capture is at hand.
+  static func releaseOrphans() { StackCapture(child: nil).releaseStrays() }
+
+  private func release(_ strays: inout [KernelThreadID]) {
     strays.removeAll { tid in
       switch waitForStop(tid, until: 0) {
       case .stopped(let signal): return hck_ptrace_detach(tid.rawValue, signal) == 0

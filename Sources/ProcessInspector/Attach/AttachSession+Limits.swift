@@ -76,3 +76,8 @@ extension AttachSession {
     return all.isEmpty ? nil : all
   }
 }
+
+extension AttachSession {
+  /// Lets threads go on that a look on this thread had asked to stop, and that have stopped since.
+  package static func letGo() { StackCapture.releaseOrphans() }
+}
