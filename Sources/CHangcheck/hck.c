@@ -129,18 +129,27 @@ void hck_inherit(uint32_t tid) {
 
 #define READY_STEP (256ull << 10)
 
+/// Makes a part of the arena usable, and part of a core of the program.
+static int open_part(void *start, uint64_t size) {
+  int error = mprotect(start, size, PROT_READ | PROT_WRITE) == 0 ? 0 : errno;
+  // A core without it only tells less.
+  if (error == 0) { madvise(start, size, MADV_DODUMP); }
+  return error;
+}
+
 int hck_arena_ready(hck_arena *arena, uint64_t low, uint64_t high) {
+  int error;
   uint64_t was = __atomic_load_n(&arena->ready_low, __ATOMIC_ACQUIRE);
   if (low > was) {
     low = (low + READY_STEP - 1) & ~(READY_STEP - 1);
     if (low > arena->size) { low = arena->size; }
-    if (mprotect((char *)arena + was, low - was, PROT_READ | PROT_WRITE) != 0) { return errno; }
+    if ((error = open_part((char *)arena + was, low - was)) != 0) { return error; }
     while (was < low && !__atomic_compare_exchange_n(&arena->ready_low, &was, low, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {}
   }
   was = __atomic_load_n(&arena->ready_high, __ATOMIC_ACQUIRE);
   if (high < was) {
     high &= ~(READY_STEP - 1);
-    if (mprotect((char *)arena + high, was - high, PROT_READ | PROT_WRITE) != 0) { return errno; }
+    if ((error = open_part((char *)arena + high, was - high)) != 0) { return error; }
     while (was > high && !__atomic_compare_exchange_n(&arena->ready_high, &was, high, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {}
   }
   return 0;
@@ -166,7 +175,9 @@ hck_arena *hck_arena_make(int *fd_out) {
     }
     int flags = fd_out ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
     void *p = mmap(NULL, size, PROT_NONE, flags | MAP_NORESERVE, fd, 0);
-    if (p != MAP_FAILED && mprotect(p, READY_STEP, PROT_READ | PROT_WRITE) != 0) {
+    // A core of the program would be as large as all that is reserved; what is used is part of it.
+    if (p != MAP_FAILED) { madvise(p, size, MADV_DONTDUMP); }
+    if (p != MAP_FAILED && open_part(p, READY_STEP) != 0) {
       munmap(p, size);
       p = MAP_FAILED;
     }
@@ -176,8 +187,6 @@ hck_arena *hck_arena_make(int *fd_out) {
     }
     // One touched slot must not cost a huge page.
     madvise(p, size, MADV_NOHUGEPAGE);
-    // A core of the program would be as large as the whole arena.
-    madvise(p, size, MADV_DONTDUMP);
     hck_arena *arena = p;
     arena->ready_low = READY_STEP;
     arena->ready_high = size;

@@ -66,7 +66,8 @@ struct DispatchLayout {
   private static let names: Set<String> = Set(tables.keys).union([
     "_dispatch_main_q", "_dispatch_mgr_q", "_dispatch_root_queues", "_dispatch_timers_heap",
     "_dispatch_continuation_vtables", "_dispatch_async_and_wait_invoke",
-    "_dispatch_workq_monitor_pools", "__dispatch_tsd", "dispatch_queue_offsets", "_dispatch_sources",
+    "_dispatch_workq_monitor_pools", "__dispatch_tsd", "dispatch_queue_offsets",
+    "_dispatch_sources",
   ])
 
   init?(_ images: ImageMap, _ memory: ProcessMemory, executable: String) {

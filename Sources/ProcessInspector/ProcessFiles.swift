@@ -119,6 +119,7 @@ public struct ProcessFiles: Sendable {
   }
 
   public func mappings() -> [Mapping] {
+    if let core { return core.mappings }
     // Empty in the process's own folder once its first thread has ended.
     for name in ["maps"] + threads().reversed().prefix(4).map({ "task/\($0.rawValue)/maps" }) {
       if let maps = text(name), !maps.isEmpty { return ImageMap.parse(maps: maps) }

@@ -14,7 +14,9 @@ struct CoreCommand {
       let core = try opened()
       let report = try look(at: core)
       if !options.quiet, let (signal, tid) = core.ending {
-        Tool.say("\(file): signal \(signal) ended the process, in thread \(tid)")
+        Tool.say(
+          "\(file): signal \(signal) (\(String(cString: strsignal(signal)))) ended the process, in"
+            + " thread \(tid)")
       }
       let status = output.write(report)
       output.close()

@@ -18,7 +18,7 @@ enum Help {
   static let full = """
     usage: hangcheck [run] [options] [--] program [argument…]  watch an unmodified program
            hangcheck attach [options] PID                      why a running process hangs
-           hangcheck core [options] CORE [EXECUTABLE]          (not in this version)
+           hangcheck core [options] CORE [EXECUTABLE]          why the process of a core file hung
            hangcheck report [options] FILE                     render a saved JSON report
            hangcheck explain KIND                              what a finding means, how to fix it
 

@@ -26,7 +26,7 @@ struct Expectation: CustomTestStringConvertible, Sendable {
   }
 
   func check() throws {
-    let run = try Fixture.run([scenario], until: end == .hangs ? 1 : .max, limit: 10)
+    let run = try Fixture.run([scenario], until: end == .hangs ? 1 : .max, limit: 30)
     let finding = try #require(run.findings.first, "\(run.output) \(run.errors)")
     #expect(run.findings.map(\.kind) == Array(repeating: kind, count: count))
     if let length { #expect(finding.cycle.count == length) }

@@ -201,7 +201,9 @@ import Testing
   private static var small: Data {
     var bytes: [UInt8] = [0x7f, 0x45, 0x4c, 0x46, 1, 1, 1] + [UInt8](repeating: 0, count: 9)
     func half(_ value: UInt16) { bytes += [UInt8(value & 255), UInt8(value >> 8)] }
-    func word(_ value: UInt32) { (0..<4).forEach { bytes.append(UInt8(value >> ($0 * 8) & 255)) } }
+    func word(_ value: UInt32) {
+      for shift in [0, 8, 16, 24] as [UInt32] { bytes.append(UInt8(value >> shift & 255)) }
+    }
     let base: UInt32 = 0x0804_8000
     // ET_EXEC, EM_386, version; entry, headers, flags; sizes.
     half(2)

@@ -126,11 +126,17 @@ extension Fixture {
 /// `hangcheck attach`, with its report.
 enum Attached {
   static func run(_ options: [String], limit: Double = 30) throws -> Watched.Result {
+    try run("attach", options, limit: limit)
+  }
+
+  static func run(
+    _ subcommand: String, _ options: [String], limit: Double
+  ) throws -> Watched.Result {
     let files = FileManager.default
     let file = files.temporaryDirectory.appending(path: "attach-\(UUID()).json")
     defer { try? files.removeItem(at: file) }
     let outcome = try Child.run(
-      [Watched.tool, "attach", "--format", "json", "--output", file.path] + options, limit: limit)
+      [Watched.tool, subcommand, "--format", "json", "--output", file.path] + options, limit: limit)
     var result = Watched.Result(outcome: outcome)
     if let data = try? Data(contentsOf: file), !data.isEmpty {
       do {

@@ -17,7 +17,7 @@ struct Fixture: Sendable, CustomTestStringConvertible {
     case same
   }
   enum Door: String, Sendable {
-    case run, swap, attach
+    case run, swap, attach, core
   }
 
   var name: String
@@ -72,6 +72,7 @@ extension Fixture {
   }()
   static let run = all.filter { $0.doors.contains(.run) }
   static let attached = all.filter { $0.doors.contains(.attach) }
+  static let cored = all.filter { $0.doors.contains(.attach) && !$0.isHealthy }
   static let swapped = all.filter { $0.doors.contains(.swap) }
 
   init?(line: Substring) {

@@ -45,7 +45,11 @@ extension TextPage {
     if let place = fileAndLine(frame) {
       return style.heading(place) + (frame.symbol.map { " in \(cleaned($0))" } ?? "") + inlined
     }
-    guard !frame.image.isEmpty, !frame.runtime else { return function(frame) + inlined }
+    // What a core's program is missing stands at the report's end.
+    let isElsewhere = report.mode == .core && frame.symbol == nil
+    guard !frame.image.isEmpty, !frame.runtime, !isElsewhere else {
+      return function(frame) + inlined
+    }
     let isMerged = frame.symbol?.hasPrefix("merged ") ?? false
     return function(frame) + inlined
       + style.faint(

@@ -21,7 +21,9 @@ extension TextPage {
     add(count([.io]), "is in a call of the kernel", "are in calls of the kernel")
     add(count([.sleeping]), "sleeps", "sleep")
     add(count([.idle]), "rests", "rest")
-    var verdict = (kept.isEmpty ? "nothing hangs" : "no deadlock") + " in \(names.program)"
+    var verdict =
+      (report.mode == .core ? "no deadlock seen" : kept.isEmpty ? "nothing hangs" : "no deadlock")
+      + " in \(names.program)"
     switch report.process.stopped {
     case .signal?:
       verdict =

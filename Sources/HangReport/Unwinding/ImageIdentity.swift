@@ -42,7 +42,8 @@ package struct ImageIdentity: Sendable, Hashable {
       let start = at + 12 + (nameSize + 3) & ~3
       guard nameSize <= 4096, size <= 4096, start + size <= bytes.count else { return nil }
       // NT_GNU_BUILD_ID
-      if bytes.load(at + 8, as: UInt32.self) == 3, bytes[(at + 12)...].starts(with: Array("GNU\0".utf8)),
+      if bytes.load(at + 8, as: UInt32.self) == 3,
+        bytes[(at + 12)...].starts(with: Array("GNU\0".utf8)),
         size > 1
       {
         return bytes[start..<(start + size)].map { byte in

@@ -66,7 +66,8 @@ package final class AttachSession {
   package convenience init(core: CoreFile, setup: AttachSetup) throws(AttachRefusal) {
     try self.init(
       files: ProcessFiles(core), memory: ProcessMemory(core), setup: setup, child: nil)
-    limits = core.limits + CoreFile.untold + limits
+    let unnamed = arena.isBare ? ["names of threads: a core has none"] : []
+    limits = core.limits + [CoreFile.untold] + unnamed + limits
   }
 
   private init(

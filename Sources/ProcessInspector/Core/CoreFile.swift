@@ -50,7 +50,7 @@ package final class CoreFile: Sendable {
     pid = ProcessID(notes.pid ?? threads[0].tid.rawValue)
     memory = CoreMemory(segments: header.segments, bytes: header.bytes)
     images = try CoreImages(notes, memory, core: path, executable: given)
-    executable = images.executable ?? ""
+    executable = images.executable ?? notes.name
     // A debugger's stops are no end.
     ending = threads.first { ![0, SIGTRAP, SIGSTOP].contains($0.signal) }
       .map { ($0.signal, $0.tid.rawValue) }
@@ -66,7 +66,9 @@ package final class CoreFile: Sendable {
   func proc(_ name: String) -> [UInt8]? {
     if let bytes = proc[name] { return bytes }
     // Of a thread: task/TID/maps.
-    guard name.hasPrefix("task/"), let slash = name.dropFirst(5).firstIndex(of: "/") else { return nil }
+    guard name.hasPrefix("task/"), let slash = name.dropFirst(5).firstIndex(of: "/") else {
+      return nil
+    }
     return name[slash...] == "/maps" ? proc["maps"] : nil
   }
 
@@ -103,18 +105,17 @@ package final class CoreFile: Sendable {
           CapturedThread(
             tid: thread.tid,
             registers: Registers(kernel: thread.registers, stackPointer: sp),
-            stack: StackCopy(base: base, bytes: bytes), systemCall: number >= 0 ? Int(truncatingIfNeeded: number) : nil)
+            stack: StackCopy(base: base, bytes: bytes),
+            systemCall: number >= 0 ? Int(truncatingIfNeeded: number) : nil)
         )
       })
   }
   private static let stackBytes = 4096
 
   /// What no core tells, and a live process would.
-  static let untold = [
+  static let untold =
     "whether a signal, a timer of the kernel, a descriptor or a child process could still have set it"
-      + " going: a core has nothing of those",
-    "names of threads: a core has none",
-  ]
+    + " going: a core has nothing of those"
 
   // MARK: - Memory
 

@@ -43,45 +43,33 @@ struct CoreImages: Sendable {
     // Where else a library may be that was brought along with the core.
     let folders = [operand, Self.absolute(core)].compactMap { $0.map(Self.folder) }
     var starts: [String: UInt64] = [:]
-    var code: Set<String> = []
-    for file in notes.files where !Self.isSpecial(file.path) {
-      if starts[file.path] == nil, file.offset == 0 { starts[file.path] = file.range.lowerBound }
-      // A debugger's core has no segments of what it left out.
-      let flags = memory.segment(at: file.range.lowerBound)?.flags ?? 0
-      if flags & 1 != 0 || ImageIdentity(path: file.path) != nil { code.insert(file.path) }
+    for file in notes.files where starts[file.path] == nil && file.offset == 0 {
+      starts[file.path] = file.range.lowerBound
     }
     var places: [String: String] = [:]
     var codeOf: [String: [Range<UInt64>]] = [:]
     var opened: [String: OpenedFile] = [:]
-    for path in code.sorted() where opened.count < Self.mostImages {
+    var verdicts: [(path: String, place: Place, id: String?)] = []
+    for path in Self.binaries(notes, memory) {
       let inCore = starts[path].flatMap { start in
         ImageIdentity { memory.bytes(start &+ $0, $1) }
       }
-      let isProgram = path == program
       var candidates = [path] + folders.map { $0 + "/" + Self.base(path) }
-      if isProgram, let operand { candidates = [operand] }
-      switch Self.place(candidates, like: inCore) {
-      case .same(let place): places[path] = place
-      case .unknown(let place):
+      if path == program, let operand { candidates = [operand] }
+      let verdict = Self.place(candidates, like: inCore)
+      verdicts.append((path, verdict, inCore?.buildID))
+      switch verdict {
+      case .same(let place), .unknown(let place):
         places[path] = place
-        limits.append("whether \(place) is what was in memory: the core has no headers of it")
-      case .differs(let place, let id):
-        limits.append(
-          "names and lines of \(path): \(place) is another build of it"
-            + (inCore?.buildID.map { " (build id \(id ?? "unknown"), in the core \($0))" } ?? ""))
-      case .missing:
-        let how = isProgram ? "; give the program as the second argument" : ""
-        limits.append(
-          "names and lines of \(path): it is not here"
-            + (inCore?.buildID.map { " (build id \($0))" } ?? "") + how)
-      }
-      if let place = places[path] {
         opened[place] = OpenedFile(place)
         codeOf[place] = ImageIdentity(path: place)?.code
+      case .differs, .missing: break
       }
     }
+    limits += Self.sentences(verdicts, program: program)
     if operand != nil, program == nil {
-      limits.append("which of its files is the program: the core does not tell, and what was given is not used")
+      limits.append(
+        "which of its files is the program: the core does not tell, and what was given is not used")
     }
     self.limits = limits
     self.opened = opened
@@ -148,6 +136,70 @@ struct CoreImages: Sendable {
       other = other ?? .differs(path, file.buildID)
     }
     return other ?? .missing
+  }
+
+  /// The mapped files that hold code, `mostImages` of them at most.
+  private static func binaries(_ notes: CoreNotes, _ memory: CoreMemory) -> [String] {
+    var found: Set<String> = []
+    var looked: Set<String> = []
+    for file in notes.files
+    where !isSpecial(file.path) && found.count < mostImages && !found.contains(file.path) {
+      // A debugger's core has no segments of what it left out.
+      let flags = memory.segment(at: file.range.lowerBound)?.flags ?? 0
+      if flags & 1 != 0 || base(file.path).contains(".so") {
+        found.insert(file.path)
+      } else if looked.count < mostImages, looked.insert(file.path).inserted,
+        ImageIdentity(path: file.path) != nil
+      {
+        found.insert(file.path)
+      }
+    }
+    return found.sorted()
+  }
+
+  /// What is wrong with files, the program first; one sentence for many that are wrong in one way.
+  private static func sentences(
+    _ verdicts: [(path: String, place: Place, id: String?)], program: String?
+  ) -> [String] {
+    var sentences: [String] = []
+    func add(_ paths: [String], one: (String) -> String, many: (String) -> String) {
+      guard paths.count > 2 else {
+        sentences += paths.map(one)
+        return
+      }
+      let names = paths.map(base).prefix(8).joined(separator: ", ")
+      sentences.append(many("\(paths.count) files (\(names)\(paths.count > 8 ? ", …" : ""))"))
+    }
+    var unknown: [String] = []
+    var missing: [String] = []
+    for (path, place, id) in verdicts.filter({ $0.path == program })
+      + verdicts.filter({ $0.path != program })
+    {
+      switch place {
+      case .same: break
+      case .unknown(let place): unknown.append(place)
+      case .missing where path == program:
+        sentences.append(
+          "names and lines of \(path): it is not here\(id.map { " (build id \($0))" } ?? ""); give the"
+            + " program as the second argument")
+      case .missing: missing.append(path)
+      case .differs(let place, let other):
+        sentences.append(
+          "names and lines of \(path): \(place) is another build of it"
+            + (id.map { " (build id \(other ?? "unknown"), in the core \($0))" } ?? ""))
+      }
+    }
+    add(
+      missing,
+      one: { path in
+        let id = verdicts.first { $0.path == path }?.id
+        return "names and lines of \(path): it is not here\(id.map { " (build id \($0))" } ?? "")"
+      },
+      many: { "names and lines of \($0), which are not here: put them beside the core" })
+    add(
+      unknown, one: { "whether \($0) is what was in memory: the core has no headers of it" },
+      many: { "whether \($0) are what was in memory: the core has no headers of them" })
+    return sentences
   }
 
   /// The file that the program's headers, or else its first instruction, lie in.

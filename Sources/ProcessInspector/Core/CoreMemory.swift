@@ -98,7 +98,8 @@ struct CoreHeader {
     switch head.load(16, as: UInt16.self) {
     case 4: break
     case 2, 3:
-      throw refuse("it is a program or a library, not a core file: give the core first, then the program")
+      throw refuse(
+        "it is a program or a library, not a core file: give the core first, then the program")
     default: throw refuse("it is an ELF file of another type, not a core file")
     }
     let table = head.load(32, as: UInt64.self)

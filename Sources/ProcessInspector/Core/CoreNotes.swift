@@ -36,15 +36,17 @@ struct CoreNotes {
   private static let mostThreads = 1 << 16
   private static let mostFiles = 1 << 17
   private static let largest = 1 << 26
+  /// How many notes and bytes are read in all: a hostile file may say anything.
+  private var notesLeft = 1 << 19
+  private var bytesLeft = 1 << 28
 
   /// `read` copies bytes at an offset in the file; fewer where it ends.
   mutating func add(
     _ segment: Range<UInt64>, _ read: (_ offset: UInt64, _ count: Int) -> [UInt8]
   ) {
     var at = segment.lowerBound
-    var left = 1 << 19
-    while left > 0, segment.upperBound &- at >= 12 {
-      left -= 1
+    while notesLeft > 0, segment.upperBound &- at >= 12 {
+      notesLeft -= 1
       let head = read(at, 32)
       guard head.count >= 12 else { return }
       let nameSize = UInt64(head.load(0, as: UInt32.self))
@@ -53,7 +55,13 @@ struct CoreNotes {
       let end = start + size
       guard nameSize <= 64, start <= segment.upperBound, end <= segment.upperBound else { return }
       if head[12...].starts(with: Array("CORE\0".utf8)), size <= UInt64(Self.largest) {
-        add(type: head.load(8, as: UInt32.self)) { read(start, min(Int(size), $0)) }
+        var taken = 0
+        let limit = min(Int(size), bytesLeft)
+        add(type: head.load(8, as: UInt32.self)) { most in
+          taken = min(limit, most)
+          return read(start, taken)
+        }
+        bytesLeft -= taken
       }
       at = end + (4 - size % 4) % 4
     }

@@ -13,7 +13,8 @@ struct CoreProc {
       let folder = "task/\(thread.tid.rawValue)/"
       let call = Self.call(of: thread)
       files[folder + "syscall"] = Array((call ?? "running").utf8)
-      files[folder + "stat"] = Array("\(thread.tid.rawValue) () \(call == nil ? "R" : "S") 0\n".utf8)
+      files[folder + "stat"] = Array(
+        "\(thread.tid.rawValue) () \(call == nil ? "R" : "S") 0\n".utf8)
       files[folder + "status"] = Array("NSpid:\t\(thread.tid.rawValue)\n".utf8)
       // It does not run any more: two looks at it agree.
       files[folder + "schedstat"] = Array("0 0 0\n".utf8)
