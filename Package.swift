@@ -79,6 +79,7 @@ let package = Package(
       name: "ZooTests",
       dependencies: [
         "hangcheck", "HangReport", "WaitForGraph", "UnlockedReadWrong", "UnlockedReadFixed",
+        "SwapFixture",
       ],
       swiftSettings: strict),
     // An example that needs the drop-ins; the others are single files.

@@ -56,6 +56,7 @@ final class DeadlockWatch {
   /// What the stacks of threads without a record tell: see `LookBuilder`.
   var knownWaits: [KernelThreadID: KnownWait] = [:]
   var quiet: [KernelThreadID: Double] = [:]
+  var itemRegisters: (KernelThreadID) -> Set<UInt64> = { _ in [] }
   var pthreads: [KernelThreadID: UInt64] = [:]
   var firstSeen: [WaitIdentity: UInt64] = [:]
   private var analysed: Set<WaitIdentity> = []
@@ -191,6 +192,7 @@ final class DeadlockWatch {
     builder.ignoredSignals = ignoredSignals
     builder.knownWaits = knownWaits
     builder.quiet = quiet
+    builder.itemRegisters = itemRegisters
     builder.pthreads = pthreads
     return builder
   }

@@ -30,26 +30,30 @@ final class FamilyWatch {
     guard !isTold, now &- askedAt >= Self.interval else { return false }
     askedAt = now
     let main = proc.systemCall(KernelThreadID(pid.rawValue))?.call
-    let children = descendants
-    guard let main, !children.isEmpty else {
+    var processes = descendants
+    // A lock on a file may be one that it has itself.
+    if main.map({ isFileLock($0) || isShared($0, pid) }) == true { processes.append(pid) }
+    guard let main, !processes.isEmpty else {
       standing = [:]
       rest = 0
       nextLook = 0
       return false
     }
-    // A main thread that waits for a child, or for a pipe, is in the way of whoever needs it. One that
-    // polls may be in `Process.waitUntilExit()`, or serve: then a child that cannot write counts.
+    // A main thread that waits for a child, a thread, a lock or a pipe is in the way of whoever needs
+    // it. One that polls may be in `Process.waitUntilExit()`, or serve: then a child that cannot write
+    // counts.
     let isWaiting =
       [SystemCalls.wait4, SystemCalls.waitid].contains(main.number)
-      || isTransfer(main, of: proc, writes: nil)
+      || isTransfer(main, of: proc, writes: nil) || isFileLock(main) || isNotPrivate(main)
     var current: [KernelThreadID: (timesRun: UInt64, since: UInt64)] = [:]
     var oldest: UInt64?
-    for child in children {
+    for child in processes {
       let reader = ProcReader(child)
       let files = ProcessFiles(child)
       for tid in files.threads().prefix(Self.most) {
         guard let call = reader.systemCall(tid)?.call,
-          isTransfer(call, of: reader, writes: isWaiting ? nil : true),
+          isTransfer(call, of: reader, writes: isWaiting ? nil : true)
+            || (isWaiting && (isFileLock(call) || isShared(call, child))),
           let timesRun = files.timesRun(tid)
         else { continue }
         let known = standing[tid]
@@ -80,6 +84,26 @@ final class FamilyWatch {
       }
     }
     return all
+  }
+
+  /// Whether a call waits for a lock on a file.
+  private func isFileLock(_ call: SystemCall) -> Bool {
+    switch call.number {
+    case SystemCalls.flock: true
+    case SystemCalls.fcntl: call.arguments[1] == 7 || call.arguments[1] == 38
+    default: false
+    }
+  }
+
+  /// Whether a call waits, without a time limit, for a word that is not called private: a thread's end,
+  /// or one that processes share.
+  private func isNotPrivate(_ call: SystemCall) -> Bool {
+    call.number == SystemCalls.futex && call.arguments[1] & 128 == 0 && call.arguments[3] == 0
+  }
+
+  private func isShared(_ call: SystemCall, _ pid: ProcessID) -> Bool {
+    isNotPrivate(call)
+      && SharedPlace(call.arguments[0], maps: ProcReader(pid).text("maps") ?? "") != nil
   }
 
   /// Whether a call reads or writes a pipe or a socket.

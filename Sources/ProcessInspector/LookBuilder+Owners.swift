@@ -3,7 +3,8 @@ internal import WaitForGraph
 
 extension LookBuilder {
   /// The owner that a lock's memory names. Across a fork a lock stays locked by the forking thread,
-  /// whose copy in the child has another id and may unlock it all the same.
+  /// whose copy in the child has another id and may unlock it all the same. Not so one in memory that
+  /// parent and child share.
   func owner(_ tid: KernelThreadID?) -> KernelThreadID? {
     guard let tid else { return nil }
     if mayBeInherited(tid), !files.isAlive(known(tid)) {
@@ -80,13 +81,15 @@ extension LookBuilder {
         keepOnly(
           key,
           owner: mutex?.isLocked != true
-            ? nil : mutex?.checksOwner == true ? mutex?.owner.map(known) : owner(mutex?.owner),
+            ? nil
+            : mutex?.checksOwner == true || mutex?.isShared == true
+              ? mutex?.owner.map(known) : owner(mutex?.owner),
           depth: mutex?.depth ?? 1, isShared: mutex?.isShared ?? false)
       case HCK_RWLOCK.rawValue:
         let lock = ReadWriteLockMemory(memory, key.address)
         keepOnly(
-          key, owner: owner(lock?.writer), readers: lock?.readers ?? 0,
-          isShared: lock?.isShared ?? false)
+          key, owner: lock?.isShared == true ? lock?.writer.map(known) : owner(lock?.writer),
+          readers: lock?.readers ?? 0, isShared: lock?.isShared ?? false)
       case HCK_SPIN.rawValue:
         if memory.word32(key.address) == 1 { drop(key) }
       case HCK_FUTEX_LOCK.rawValue:

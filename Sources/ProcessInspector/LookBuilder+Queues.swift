@@ -173,8 +173,9 @@ extension LookBuilder {
         if group.count == 0 { waits[index] = nil }
         guard isOpen[key] == nil else { continue }
         let queued = holds.joined().count { $0.key == key }
-        isOpen[key] = group.count > queued
-        if queued == 0 { addMembers(of: key, group.count, dispatch) }
+        let running = arena.isBare ? addRunners(of: key) : 0
+        isOpen[key] = group.count != queued + running && group.count > queued
+        if queued == 0, running == 0 { addMembers(of: key, group.count, dispatch) }
       case HCK_SEMAPHORE.rawValue: values[key] = dispatch.semaphore(key.address)?.value
       case HCK_WORK_ITEM.rawValue: isOpen[key] = !holds.joined().contains { $0.key == key }
       default: break

@@ -56,6 +56,8 @@ struct LookBuilder {
   var quiet: [KernelThreadID: Double] = [:]
   /// The `pthread_t` of threads without a record, by the ids that the process itself knows.
   var pthreads: [KernelThreadID: UInt64] = [:]
+  /// What libdispatch has at hand for the item that a thread runs: see `WorkerItems`.
+  var itemRegisters: (KernelThreadID) -> Set<UInt64> = { _ in [] }
   /// Threads that no look mentions: our own.
   var ignored: Set<KernelThreadID> = []
   /// Signals that are handled by us.

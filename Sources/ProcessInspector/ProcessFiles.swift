@@ -198,7 +198,21 @@ public struct ProcessMemory: MemoryReader {
     guard let base = buffer.baseAddress else { return 0 }
     let got = hck_read_memory(pid.rawValue, address, base, buffer.count)
     if got < 0 && errno == ESRCH { return readThroughAnotherThread(address, base, buffer.count) }
+    if got < 0 && (errno == EPERM || errno == ENOSYS) {
+      return readThroughFile(address, base, buffer.count)
+    }
     return max(0, Int(got))
+  }
+
+  /// A filter may forbid the call, as those of containers do, and leave the file.
+  private func readThroughFile(
+    _ address: UInt64, _ base: UnsafeMutableRawPointer, _ size: Int
+  ) -> Int {
+    guard let offset = off_t(exactly: address) else { return 0 }
+    let descriptor = open("/proc/\(pid.rawValue)/mem", O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return 0 }
+    defer { close(descriptor) }
+    return max(0, pread(descriptor, base, size, offset))
   }
 
   /// The first thread has ended, and with it the kernel's way from the process's id to its memory.

@@ -45,6 +45,7 @@ enum SystemCalls {
   static let pause = 34
   static let nanosleep = 35
   static let wait4 = 61
+  static let fcntl = 72, flock = 73
   static let semtimedop = 220
   static let restart = 219
   static let sigtimedwait = 128
@@ -67,7 +68,7 @@ enum SystemCalls {
     case 43, 288: "accept"
     case 44, 46, 307: "send"
     case 45, 47, 299: "recv"
-    case 72, 73: "a lock on a file"
+    case fcntl, flock: "a lock on a file"
     case poll, ppoll: "poll"
     case select, pselect: "select"
     case pause: "a signal (pause)"

@@ -74,10 +74,15 @@ public struct WaitForGraph: Sendable {
     _ want: Want, _ resource: Snapshot.Resource?, _ lines: Queues
   ) -> [Int] {
     switch resource?.kind {
-    case .condition?, .barrier?: []
+    // Nobody holds these, but some may be the only ones who could act.
+    case .condition?, .barrier?: resource?.isOpen == false ? others(want, lines) : []
     case .thread?: joined(resource?.thread)
-    default: lines.blockers(want.resource, want.mode).filter { threads[$0].id != want.except }
+    default: others(want, lines)
     }
+  }
+
+  private func others(_ want: Want, _ lines: Queues) -> [Int] {
+    lines.blockers(want.resource, want.mode).filter { threads[$0].id != want.except }
   }
 
   /// An unlisted resource may be reentrant for all that is known: its holder is no proof against

@@ -18,7 +18,7 @@ struct AttachAll {
         output.close()
         return status
       }
-      usleep(1_000_000)
+      AttachCommand.rest(1_000_000_000)
     }
   }
 

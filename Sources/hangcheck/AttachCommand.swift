@@ -28,7 +28,7 @@ struct AttachCommand {
       while output.judged(report).isEmpty, monotonicNow() - begun < time.nanoseconds {
         let cost = report.cost.nanoseconds
         let left = time.nanoseconds - min(time.nanoseconds, monotonicNow() - begun)
-        usleep(UInt32(min(max(500_000_000, 20 * cost), left, 10_000_000_000) / 1000))
+        Self.rest(min(max(500_000_000, 20 * cost), left, 10_000_000_000))
         do throws(LaunchError) { report = try Self.look(at: pid, options) } catch {
           guard kill(pid, 0) != 0 else { throw error }
           if !options.quiet { Tool.say("process \(pid) ended; nothing hung in it before") }
@@ -40,6 +40,16 @@ struct AttachCommand {
     if options.verbose { sayWhatItTook(report) }
     output.close()
     return status
+  }
+
+  /// Sleeps for some nanoseconds; threads that the last look could not stop in time are let go when they
+  /// do stop.
+  static func rest(_ nanoseconds: UInt64) {
+    let end = monotonicNow() + nanoseconds
+    while monotonicNow() < end {
+      AttachSession.letGo()
+      usleep(UInt32(min(end - min(end, monotonicNow()), 50_000_000) / 1000))
+    }
   }
 
   /// A report, and what it took.
@@ -55,7 +65,8 @@ struct AttachCommand {
       let session = try AttachSession(
         pid: pid,
         setup: AttachSetup(
-          tool: Tool.identity, waitThreshold: options.waitThreshold, stops: options.stop))
+          tool: Tool.identity, waitThreshold: options.waitThreshold, stops: options.stop,
+          follows: options.follow))
       let report = try session.look()
       return Looked(
         report: options.stacks.kept(of: report),

@@ -11,8 +11,14 @@ import WaitForGraph
     let (result, states) = try await Gate.shared.pass {
       let target = try Target(Watched.command(fixture, program))
       defer { target.end() }
-      usleep(2_000_000)
-      let result = try Attached.run(["\(target.pid)"])
+      usleep(fixture.patience)
+      // Where the machine is busy, the program may not have come to its fault yet.
+      var result = try Attached.run(fixture.attachOptions + ["\(target.pid)"])
+      for _ in 0..<3 where result.report.map({ fixture.matching($0).isEmpty }) ?? true {
+        guard target.status == nil else { break }
+        usleep(fixture.patience)
+        result = try Attached.run(fixture.attachOptions + ["\(target.pid)"])
+      }
       return (result, target.states)
     }
     let outcome = result.outcome
@@ -71,7 +77,7 @@ import WaitForGraph
       var loud: [String] = []
       var looks = 0
       for _ in 0..<20 where target.status == nil {
-        let result = try Attached.run(["\(target.pid)"])
+        let result = try Attached.run(fixture.attachOptions + ["\(target.pid)"])
         if result.report != nil { looks += 1 }
         loud += result.loud.map(\.message)
       }

@@ -71,6 +71,16 @@ final class Target: @unchecked Sendable {
       })
   }
 
+  private static func descendants(of pid: pid_t) -> [pid_t] {
+    let threads = try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/task")
+    return (threads ?? []).flatMap { thread -> [pid_t] in
+      let path = "/proc/\(pid)/task/\(thread)/children"
+      let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+      return text.split(separator: " ").compactMap { pid_t($0) }
+        .flatMap { [$0] + descendants(of: $0) }
+    }
+  }
+
   var tracer: String {
     let text = (try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)) ?? ""
     let line = text.split(separator: "\n").first { $0.hasPrefix("TracerPid:") } ?? ""
@@ -78,13 +88,38 @@ final class Target: @unchecked Sendable {
   }
 
   func end() {
+    // Foundation's children have groups of their own.
+    let others = Self.descendants(of: pid)
     kill(-pid, SIGKILL)
+    for other in others { kill(other, SIGKILL) }
     if raw == nil {
       var value: Int32 = 0
       waitpid(pid, &value, 0)
       raw = value
     }
     try? FileManager.default.removeItem(at: output)
+  }
+}
+
+extension Fixture {
+  /// Microseconds until it is attached to: what is to be a long wait has lasted by then.
+  var patience: UInt32 {
+    guard let at = options.firstIndex(of: "--wait-threshold"), at + 1 < options.count,
+      options[at + 1].hasSuffix("s"), let seconds = Double(options[at + 1].dropLast())
+    else { return 2_000_000 }
+    return UInt32(max(2, seconds + 1) * 1_000_000)
+  }
+
+  /// Those of its options that are for attach as well.
+  var attachOptions: [String] {
+    var result: [String] = []
+    for (index, option) in options.enumerated() {
+      if option == "--no-follow" { result.append(option) }
+      if option == "--wait-threshold", index + 1 < options.count {
+        result += [option, options[index + 1]]
+      }
+    }
+    return result
   }
 }
 

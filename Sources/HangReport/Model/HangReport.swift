@@ -65,6 +65,9 @@ public struct WatchedProcess: Codable, Sendable, Equatable {
   public var executable: String
   public var arguments: [String]
   public var exit: Exit?
+  /// Why all of it stands still for the moment.
+  public enum Stop: String, Codable, Sendable { case signal, tracer }
+  public var stopped: Stop?
   public init(pid: Int32, executable: String, arguments: [String], exit: Exit? = nil) {
     self.pid = pid
     self.executable = executable
@@ -78,6 +81,7 @@ public struct WatchedProcess: Codable, Sendable, Equatable {
     try container.encode(executable, forKey: .executable)
     try container.encode(arguments, forKey: .arguments)
     try container.encode(exit, forKey: .exit)
+    try container.encodeIfPresent(stopped, forKey: .stopped)
   }
 }
 

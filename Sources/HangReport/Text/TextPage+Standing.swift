@@ -21,10 +21,20 @@ extension TextPage {
     add(count([.io]), "is in a call of the kernel", "are in calls of the kernel")
     add(count([.sleeping]), "sleeps", "sleep")
     add(count([.idle]), "rests", "rest")
-    let verdict =
-      report.mode == .core ? "no deadlock seen" : kept.isEmpty ? "nothing hangs" : "no deadlock"
-    let words = "hangcheck: \(verdict) in \(names.program): \(counted(threads.count, "thread"))"
-    line((kept.isEmpty ? style.good : style.plain)(([words] + parts).joined(separator: ", ")))
+    var verdict =
+      (report.mode == .core ? "no deadlock seen" : kept.isEmpty ? "nothing hangs" : "no deadlock")
+      + " in \(names.program)"
+    switch report.process.stopped {
+    case .signal?:
+      verdict =
+        "no deadlock in \(names.program), which is stopped; `kill -CONT \(report.process.pid)` lets"
+        + " it go on"
+    case .tracer?: verdict = "no deadlock in \(names.program), which is stopped by what traces it"
+    case nil: break
+    }
+    let words = "hangcheck: \(verdict): \(counted(threads.count, "thread"))"
+    let isGood = kept.isEmpty && report.process.stopped == nil
+    line((isGood ? style.good : style.plain)(([words] + parts).joined(separator: ", ")))
   }
 
   /// Waits for what somebody holds, and that for longer than a lock is held in passing.

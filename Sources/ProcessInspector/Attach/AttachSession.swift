@@ -10,7 +10,12 @@ package struct AttachSetup: Sendable {
   package var waitThreshold: Duration
   /// Whether the process may be stopped for a moment, to copy its stacks.
   package var stops: Bool
-  package init(tool: HangReport.Tool, waitThreshold: Duration, stops: Bool) {
+  /// Whether other processes are looked at which it waits for.
+  package var follows: Bool
+  package init(
+    tool: HangReport.Tool, waitThreshold: Duration, stops: Bool, follows: Bool = true
+  ) {
+    self.follows = follows
     self.tool = tool
     self.waitThreshold = waitThreshold
     self.stops = stops
@@ -29,12 +34,12 @@ package final class AttachSession {
   let proc: ProcReader
   let arena: Arena
   let watch: DeadlockWatch
-  private let capture: StackCapture
+  let capture: StackCapture
   private let pools: PoolWatch
   /// Nil where a core file is looked at.
   private let identity: ProcessIdentity?
-  private let hasNoLibC: Bool
-  private var limits: [String] = []
+  let hasNoLibC: Bool
+  var limits: [String] = []
   /// Nanoseconds for which the process was stopped by the last look.
   package private(set) var stoppedFor: UInt64 = 0
 
@@ -93,36 +98,16 @@ package final class AttachSession {
     functions = WaitingFunctions(images, executable: files.executable())
     tidOffset = pointers?.tidOffset
     hasNoLibC = !functions.hasLibC
+    stopped = files.core == nil ? Self.stop(proc, KernelThreadID(pid.rawValue)) : nil
     noteLimits()
   }
+  /// Why all of it stood still when it was first seen.
+  let stopped: WatchedProcess.Stop?
   let functions: WaitingFunctions
   private let tidOffset: UInt64?
 
   private static func ended(_ pid: Int32) -> AttachRefusal {
     AttachRefusal(message: "process \(pid) ended while it was looked at")
-  }
-
-  private func noteLimits() {
-    if arena.isBare {
-      limits.append(
-        "where locks were taken: that is on record only in a program that was started under hangcheck"
-          + " or uses its drop-ins")
-    }
-    if hasNoLibC {
-      limits.append(
-        "what threads wait for in the C library: no symbols of it are there (a static or stripped"
-          + " program)")
-    }
-    if !files.root.isEmpty {
-      limits.append(
-        "lines of code whose debug information lies outside of the files that the process sees: it"
-          + " lives in another mount namespace")
-    }
-    if files.innerID(KernelThreadID(pid.rawValue)) != KernelThreadID(pid.rawValue) {
-      limits.append(
-        "the numbers of threads as the process itself knows them: it lives in another pid namespace,"
-          + " and this report has those of this one")
-    }
   }
 
   /// Looks until two looks agree; the report of what is there.
@@ -160,7 +145,9 @@ package final class AttachSession {
 
   /// What several processes that wait for each other do, where that is a deadlock.
   private func familyReport() throws(AttachRefusal) -> HangReport? {
-    guard let family = FamilyLook(self), let found = family.confirmed() else { return nil }
+    guard setup.follows, let family = FamilyLook(self),
+      let found = family.confirmed(inside: true)
+    else { return nil }
     try checkIdentity()
     var report = family.report(found, tool: setup.tool)
     report.limits = limits.isEmpty ? nil : limits
@@ -171,6 +158,8 @@ package final class AttachSession {
   func prepare() -> [KernelThreadID: CapturedThread] {
     let stacks = copyStacks()
     lastStacks = stacks
+    knownItems = [:]
+    watch.itemRegisters = { [weak self] tid in self?.itemRegisters(tid) ?? [] }
     name(stacks, assembler(isRoot: true))
     return stacks
   }
@@ -257,7 +246,10 @@ package final class AttachSession {
   }
 
   /// The calls that threads were in when they were stopped.
-  private var calls: [KernelThreadID: SystemCall] = [:]
+  private(set) var calls: [KernelThreadID: SystemCall] = [:]
+  /// Threads that ask for a spin lock.
+  private(set) var spinning = 0
+  var knownItems: [KernelThreadID: Set<UInt64>] = [:]
 
   /// What the stacks tell of waits that are not on record.
   private func name(_ stacks: [KernelThreadID: CapturedThread], _ assembler: ReportAssembler) {
@@ -272,6 +264,7 @@ package final class AttachSession {
     var known: [KernelThreadID: KnownWait] = [:]
     let waitUntilExit = functions.ranges(of: .waitForProcess)
     waitForProcess = []
+    spinning = 0
     for (tid, thread) in stacks {
       let call = calls[tid]
       if !waitUntilExit.isEmpty, call?.number == SystemCalls.ppoll {
@@ -286,6 +279,8 @@ package final class AttachSession {
       known[tid] = reader.wait(
         of: thread, frames: frames, call: call,
         isAlive: { outer[$0].map(files.isAlive) ?? false })
+      if call == nil, functions.innermost(frames, memory)?.function == .spin { spinning += 1 }
+      known[tid]?.isStopped = stopped != nil && Self.stop(proc, tid) == stopped
     }
     watch.knownWaits = known
   }
@@ -296,9 +291,10 @@ package final class AttachSession {
     _ confirmed: [ConfirmedDeadlock], _ pool: PoolWatch.Exhausted?, _ look: Look,
     _ stacks: [KernelThreadID: CapturedThread], _ assembler: ReportAssembler
   ) -> HangReport {
-    let process = WatchedProcess(
+    var process = WatchedProcess(
       pid: pid.rawValue, executable: files.executable(), arguments: files.arguments(),
       exit: files.core?.ending.map { WatchedProcess.Exit(signal: $0.signal) })
+    process.stopped = stopped
     let threads = assembler.threads(look, stacks: stacks)
     let resources = ReportAssembler.named(assembler.resources(look), by: threads)
     var report = HangReport(
@@ -325,58 +321,6 @@ package final class AttachSession {
     report.threads.removeAll { $0.kind ?? .thread != .thread && !named.contains($0.id) }
     report.limits = allLimits(assembler, look, stacks)
     return report
-  }
-
-  private func allLimits(
-    _ assembler: ReportAssembler, _ look: Look, _ stacks: [KernelThreadID: CapturedThread]
-  ) -> [String]? {
-    var all = limits + assembler.limits
-    let missing = look.threads.count {
-      $0.isAlive && $0.kind == .thread && stacks[$0.tid] == nil
-    }
-    for resource in look.resources where resource.kind == HCK_RWLOCK.rawValue {
-      guard let lock = ReadWriteLockMemory(memory, resource.address), lock.writer == nil,
-        lock.readers > 0, arena.isBare
-      else { continue }
-      all.append(
-        "who has read-write lock 0x\(String(resource.address, radix: 16)) for reading: its memory"
-          + " counts \(lock.readers) and names nobody")
-    }
-    let unnamed = look.snapshot.threads.count { thread in
-      thread.wait.map { look.resource($0.resource).kind } == DerivedKind.futex
-    }
-    if unnamed > 0, !hasNoLibC {
-      all.append(
-        "what \(unnamed) threads wait for: no known function stands on their stacks, as far as these"
-          + " can be followed")
-    }
-    if missing > 0 {
-      let why =
-        !setup.stops
-        ? "they ran, and --no-stop lets them run"
-        : capture.refusal ?? "they ran: a stop might have cut short what they did"
-      all.append("the stacks of \(missing) threads (\(why))")
-    }
-    return all.isEmpty ? nil : all
-  }
-
-  /// Threads that have waited for long for what somebody holds, and that no deadlock names.
-  private func longWaits(
-    _ report: HangReport, _ history: [ResourceID: [ResourceEvent]]
-  ) -> [Finding] {
-    let told = Set(report.findings.flatMap(\.threads))
-    let threshold = Double(setup.waitThreshold.nanoseconds) / 1e9
-    let held = Set(report.resources.filter { !$0.owners.isEmpty }.map(\.id))
-    let maker = LongWaitFinding(
-      threads: report.threads, resources: report.resources, process: report.process,
-      history: history)
-    return report.threads.compactMap { thread in
-      guard thread.kind ?? .thread == .thread, !told.contains(thread.id),
-        let wait = thread.waitsFor, let seconds = wait.seconds, seconds >= threshold,
-        held.contains(wait.resource)
-      else { return nil }
-      return maker.finding(for: thread)
-    }
   }
 }
 

@@ -55,6 +55,7 @@ package struct AttachFacts: Hashable, Sendable {
         + " process \(parent)"
     }
     if error == EPERM || error == EACCES { return refusalOfKernel }
+    if error == ESRCH { return "process \(pid) ended while it was looked at" }
     if error != 0 {
       return "process \(pid) cannot be read (\(String(cString: strerror(error))))"
     }
@@ -186,14 +187,25 @@ struct ProcessIdentity: Equatable {
 
   /// Nil for a process that is gone, or has ended.
   init?(_ proc: ProcReader) {
-    let stat = proc.text("stat") ?? ""
-    let fields = (stat.lastIndex(of: ")").map { stat[stat.index(after: $0)...] } ?? "")
-      .split(separator: " ")
-    guard fields.count > 48 else { return nil }
-    if fields[0] == "Z" || fields[0] == "X", (proc.list("task") ?? []).count <= 1 { return nil }
-    started = fields[19]
+    guard let first = Self.fields(proc, "stat") else { return nil }
+    let threads = (proc.list("task") ?? []).reversed()
+    if first[0] == "Z" || first[0] == "X", threads.count <= 1 { return nil }
+    started = first[19]
+    // A thread that has ended, or is about to, has given its memory back: no stack begins anywhere.
+    let others = threads.lazy.prefix(4).compactMap { Self.fields(proc, "task/\($0)/stat") }
+    guard let fields = first[25] != "0" ? first : others.first(where: { $0[25] != "0" }) else {
+      return nil
+    }
     // start_code, end_code, start_stack; arg_start: fields 26 to 28 and 48 of proc(5).
     layout = [fields[23], fields[24], fields[25], fields[45]]
+  }
+
+  /// From the third field of proc(5) on, which is the state.
+  private static func fields(_ proc: ProcReader, _ name: String) -> [Substring]? {
+    let stat = proc.text(name) ?? ""
+    let fields = (stat.lastIndex(of: ")").map { stat[stat.index(after: $0)...] } ?? "")
+      .split(separator: " ")
+    return fields.count > 48 ? fields : nil
   }
 
   func isSameProcess(as other: ProcessIdentity) -> Bool { started == other.started }

@@ -1,8 +1,7 @@
 internal import CHangcheck
 internal import Glibc
 
-/// Who has which pipe or socket open, among all processes that may be looked at; and who waits for a
-/// lock on a file that whom has. Read once.
+/// Who has which pipe or socket open, among all processes that may be looked at. Read once.
 struct DescriptorTable {
   struct End: Hashable {
     var pid: ProcessID
@@ -15,17 +14,11 @@ struct DescriptorTable {
 
   /// `links`: `pipe:[17]`, `socket:[18]`.
   init(of links: Set<String>) {
-    guard !links.isEmpty, let directory = opendir("/proc") else { return }
-    defer { closedir(directory) }
-    while let entry = readdir(directory) {
-      let name = withUnsafeBytes(of: &entry.pointee.d_name) { raw in
-        String(decoding: raw.prefix { $0 != 0 }, as: UTF8.self)
-      }
-      guard let id = Int32(name), id != getpid() else { continue }
-      let pid = ProcessID(id)
+    guard !links.isEmpty else { return }
+    for pid in ProcessID.all {
       let proc = ProcReader(pid)
       guard let names = proc.list("fd") else {
-        if proc.state(KernelThreadID(id)) != nil { hidden.insert(pid) }
+        if !proc.hasEnded { hidden.insert(pid) }
         continue
       }
       for name in names {
@@ -68,28 +61,6 @@ struct DescriptorTable {
       guard let own = lines.first(where: { $0[9] == "\(inode)" }) else { continue }
       let others = lines.filter { $0[1] == own[2] && $0[2] == own[1] }
       return others.count == 1 ? "socket:[\(others[0][9])]" : nil
-    }
-    return nil
-  }
-
-  /// Who has the lock that a process waits for, by the kernel's table, and the file's inode. Locks of
-  /// open file descriptions name nobody.
-  static func lockHolder(of pid: ProcessID) -> (holder: ProcessID, inode: UInt64)? {
-    let text = readFile("/proc/locks").map { String(decoding: $0, as: UTF8.self) } ?? ""
-    var holder: Int32?
-    for line in text.split(separator: "\n") {
-      // "1: POSIX  ADVISORY  WRITE 4711 08:01:1234 0 EOF"; who waits follows, behind "->".
-      let words = line.split(separator: " ")
-      guard words.count > 5 else { continue }
-      if words[1] != "->" {
-        holder = Int32(words[4])
-        continue
-      }
-      guard words.count > 6, Int32(words[5]) == pid.rawValue, let owner = holder, owner > 0 else {
-        continue
-      }
-      let inode = words[6].split(separator: ":").last.flatMap { UInt64($0) } ?? 0
-      return (ProcessID(owner), inode)
     }
     return nil
   }

@@ -49,30 +49,62 @@ extension FamilyLook {
   }
 
   private func addKernelWaits(_ found: Found, _ report: inout HangReport) {
-    for (id, resource) in found.resources.sorted(by: { $0.key < $1.key }) {
-      let waiters = found.snapshot.threads.filter { $0.wait?.resource == id }
-      for waiter in waiters {
-        guard let index = report.threads.firstIndex(where: { $0.id == waiter.id }) else { continue }
-        report.threads[index].state = .blocked
-        report.threads[index].waitsFor = Thread.Wait(
-          resource: id, mode: .exclusive, seconds: waiter.wait?.seconds,
-          stack: report.threads[index].stack)
-      }
-      let owners = found.snapshot.threads.filter { thread in
-        thread.holds.contains { $0.resource == id }
-      }
-      var name: String?
-      switch resource.kind {
-      case .pipe: name = resource.isFull ? "full pipe" : "empty pipe"
+    report.threads.removeAll { found.proxies.contains($0.id) }
+    for index in report.threads.indices {
+      settle(&report.threads[index], found)
+    }
+    for (id, wait) in found.resources.sorted(by: { $0.key < $1.key }) {
+      var name = wait.name
+      switch wait.kind {
+      case .pipe: name = wait.isFull ? "full pipe" : "empty pipe"
       case .process:
-        let pid = Int32(truncatingIfNeeded: resource.number)
+        let pid = Int32(truncatingIfNeeded: wait.number)
         name = ProcessFiles(ProcessID(pid)).name(KernelThreadID(pid))
       default: break
       }
       report.resources.append(
         Resource(
-          id: id, kind: resource.kind, name: name, address: Address(resource.number),
-          owners: owners.map(\.id), waiters: waiters.map(\.id)))
+          id: id, kind: wait.kind, name: name, address: Address(wait.number), owners: [],
+          waiters: []))
+    }
+    report.resources.removeAll { found.aliases[$0.id] != nil }
+    for index in report.resources.indices {
+      let resource = report.resources[index].id
+      let threads = found.snapshot.threads
+      let target = found.snapshot.resources[resource.rawValue - 1].thread
+      report.resources[index].owners = threads.filter { thread in
+        thread.id == target || thread.holds.contains { $0.resource == resource }
+      }.map(\.id)
+      report.resources[index].waiters = threads.filter { thread in
+        thread.wait?.resource == resource
+          || thread.moreWaits.contains { $0.resource == resource }
+      }.map(\.id)
+    }
+  }
+
+  /// What a thread waits for and holds, as the whole shows it.
+  private func settle(_ thread: inout Thread, _ found: Found) {
+    guard thread.id.rawValue <= found.snapshot.threads.count else { return }
+    let seen = found.snapshot.threads[thread.id.rawValue - 1]
+    if let resource = thread.waitsFor?.resource, let first = found.aliases[resource] {
+      thread.waitsFor?.resource = first
+    }
+    if let wait = seen.wait, found.resources[wait.resource] != nil {
+      thread.state = .blocked
+      thread.waitsFor = Thread.Wait(
+        resource: wait.resource, mode: .exclusive, seconds: wait.seconds, stack: thread.stack)
+    }
+    for index in thread.holds.indices {
+      let resource = thread.holds[index].resource
+      thread.holds[index].resource = found.aliases[resource] ?? resource
+    }
+    // The kernel's, or found in another process's look.
+    for hold in seen.holds
+    where found.resources[hold.resource].map({ $0.kind == .fileLock }) ?? true
+      && !thread.holds.contains(where: { $0.resource == hold.resource })
+    {
+      thread.holds.append(
+        Thread.Hold(resource: hold.resource, mode: hold.mode, seconds: hold.seconds, stack: []))
     }
   }
 }

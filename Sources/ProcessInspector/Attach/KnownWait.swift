@@ -10,12 +10,15 @@ struct KnownWait {
   /// It asks for a one-time initialisation again and again, since the kernel refuses to let it wait: it
   /// would wait for itself, if only over others.
   var spins = false
+  /// A signal or a tracer had stopped it in its wait, to which it comes back.
+  var isStopped = false
 
   /// Whether the thread still stands there.
   func fits(_ standing: ThreadStanding) -> Bool {
     switch standing.kind {
     case .blocked(let address, _): address == futex
     case .running: spins
+    case .outside: isStopped
     default: false
     }
   }

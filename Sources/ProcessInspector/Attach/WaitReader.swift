@@ -42,7 +42,10 @@ struct WaitReader {
       if isMutex(futex) { return known(futex, HCK_MUTEX) }
       // The kernel has refused to wait for one with priority inheritance, and the thread sleeps for
       // ever on a word of its stack.
-      let refused = candidates(thread, found?.end ?? 0).filter { address in
+      // The compiler may keep its address or that of its kind.
+      let nearby = candidates(thread, found?.end ?? 0)
+      let refused = Set(nearby + nearby.map { $0 &- UInt64(hck_mutex_kind_offset()) }).filter {
+        address in
         guard isMutex(address), let mutex = MutexMemory(memory, address) else { return false }
         return mutex.inheritsPriority && mutex.isLocked && mutex.owner.map(isAlive) ?? false
       }
@@ -72,6 +75,7 @@ struct WaitReader {
       guard inherits else { return nil }
       // It may have been seen in one of many vain calls.
       return KnownWait(futex: futex, wait: wait(futex &- Self.onceLock, HCK_ONCE), spins: true)
+    case .spin: return nil
     case .helper, .waitForProcess, nil:
       // The kernel itself defines what such a word holds: its owner's id.
       return inherits ? known(futex, HCK_FUTEX_LOCK) : nil

@@ -8,7 +8,7 @@ struct WaitingFunctions {
   enum Function: Hashable, Sendable {
     case lockMutex, waitForCondition, lockForReading, lockForWriting, waitForSemaphore
     case waitForProcess
-    case waitAtBarrier, join, dispatchOnce, swiftOnce, waitForItem
+    case spin, waitAtBarrier, join, dispatchOnce, swiftOnce, waitForItem
     /// What such functions wait in.
     case helper
   }
@@ -44,6 +44,7 @@ struct WaitingFunctions {
     add(.lockForReading, ["pthread_rwlock_clockrdlock"])
     add(.lockForWriting, ["pthread_rwlock_wrlock", "pthread_rwlock_timedwrlock"])
     add(.lockForWriting, ["pthread_rwlock_clockwrlock"])
+    add(.spin, ["pthread_spin_lock"])
     add(.waitForSemaphore, ["sem_wait", "sem_timedwait", "sem_clockwait", "new_sem_wait"])
     add(.waitAtBarrier, ["pthread_barrier_wait"])
     add(.join, ["pthread_join", "pthread_timedjoin_np", "pthread_clockjoin_np", "thrd_join"])
