@@ -147,11 +147,7 @@ final class RunProcess: HangSource {
     {
       return last.thread
     }
-    let isDelicate = reader.systemCall(tid)?.call.map { SystemCalls.endsWithStop($0.number) }
-    let captured =
-      isDelicate ?? false
-      ? SleeperCapture(files: files, memory: memory).capture(tid)
-      : capture.capture([tid], memory: memory)[tid]
+    let captured = capturedStacks([tid])[tid]
     // A stop counts as a run.
     lastCaptured = captured.map { (files.timesRun(tid), $0) }
     return captured
@@ -159,8 +155,18 @@ final class RunProcess: HangSource {
   private var lastCaptured: (timesRun: UInt64?, thread: CapturedThread)?
 
   func capturedStacks(_ look: Look) -> [KernelThreadID: CapturedThread] {
-    capture.capture(
-      look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid), memory: memory)
+    capturedStacks(look.threads.filter { $0.isAlive && $0.kind == .thread }.map(\.tid))
+  }
+
+  /// Of threads in calls that a stop would cut short, what memory alone tells.
+  private func capturedStacks(_ threads: [KernelThreadID]) -> [KernelThreadID: CapturedThread] {
+    let safety = StopSafety(proc: reader)
+    let delicate = Set(
+      threads.filter { reader.systemCall($0)?.call.map(safety.goesOnUnchanged) == false })
+    var stacks = capture.capture(threads.filter { !delicate.contains($0) }, memory: memory)
+    let sleepers = SleeperCapture(files: files, memory: memory)
+    for tid in delicate { stacks[tid] = sleepers.capture(tid) }
+    return stacks
   }
 
   func picture(

@@ -84,8 +84,9 @@ import WaitForGraph
       return (loud, looks, target.wait(seconds: 45), target.outputText)
     }
     #expect(loud.isEmpty)
-    #expect(looks > 0)
     let alone = try await Gate.shared.pass { try Watched.alone(fixture, program) }
+    // On a busy machine a short one is over before the first look.
+    #expect(looks > 0 || alone.seconds < 2)
     #expect(status == alone.status)
     #expect(output == alone.outputText)
   }

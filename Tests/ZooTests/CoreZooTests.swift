@@ -14,7 +14,9 @@ import WaitForGraph
       let target = try Target(Watched.command(fixture, program))
       defer { target.end() }
       usleep(2_000_000)
-      let live = try Attached.run(["\(target.pid)"])
+      var live = try Attached.run(["\(target.pid)"])
+      // On a busy machine it may not be there yet.
+      for _ in 0..<2 where live.loud.isEmpty { live = try Attached.run(["\(target.pid)"]) }
       let core = try cores.debuggersCore(of: target.pid)
       target.end()
       let past = try Cored.run([core])

@@ -72,7 +72,7 @@ extension Fixture {
   }()
   static let run = all.filter { $0.doors.contains(.run) }
   static let attached = all.filter { $0.doors.contains(.attach) }
-  static let cored = all.filter { $0.doors.contains(.attach) && !$0.isHealthy }
+  static let cored = all.filter { $0.doors.contains(.core) }
   static let swapped = all.filter { $0.doors.contains(.swap) }
 
   init?(line: Substring) {

@@ -122,18 +122,6 @@ extension SystemCalls {
     }
   }
 
-  /// Whether a call ends when its thread is stopped for a moment, though no handler runs: with EINTR
-  /// epoll_wait, sigtimedwait, semop, msgrcv, io_getevents and what a socket may have a time-out for;
-  /// a write with what it has written.
-  static func endsWithStop(_ number: Int) -> Bool {
-    switch number {
-    case 1, 18, 20, 40, 43...47, 65, 69, 70, 128, 208, 220, 275, 288, 296, 299, 307, 328, epollWait,
-      epollPwait, epollPwait2:
-      true
-    default: false
-    }
-  }
-
   /// As the manual calls it. Numbers of x86-64.
   static func name(_ number: Int) -> String { names[number] ?? "system call \(number)" }
 

@@ -72,7 +72,7 @@ struct StopSafety {
   }
 
   /// Whether a call goes on after a stop as if nothing had been.
-  private func goesOnUnchanged(_ call: SystemCall) -> Bool {
+  func goesOnUnchanged(_ call: SystemCall) -> Bool {
     switch call.number {
     case SystemCalls.futex, SystemCalls.nanosleep, SystemCalls.clockNanosleep, SystemCalls.poll,
       SystemCalls.ppoll, SystemCalls.select, SystemCalls.pselect, SystemCalls.wait4,
