@@ -36,6 +36,12 @@ struct SystemCall: Equatable {
   var number: Int
   var arguments: [UInt64]
   var stackPointer: UInt64
+
+  /// Whether this is `call`, or what goes on in its place after a stop: a sleep comes back under
+  /// another number.
+  func goesOn(from call: SystemCall) -> Bool {
+    self == call || number == SystemCalls.restart && stackPointer == call.stackPointer
+  }
 }
 
 /// The calls whose arguments tell who can end them. Numbers of x86-64.

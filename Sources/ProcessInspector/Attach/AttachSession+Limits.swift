@@ -67,6 +67,7 @@ extension AttachSession {
       all.append(
         "who has the spin locks that \(spinning) threads ask for: their memory names nobody")
     }
+    if files.core != nil { all += elsewhere }
     if missing > 0 {
       let why =
         !setup.stops
@@ -79,6 +80,16 @@ extension AttachSession {
 }
 
 extension AttachSession {
+  /// What lies in other processes, which a core is not of.
+  private var elsewhere: [String] {
+    let waits = [SystemCalls.wait4, SystemCalls.waitid]
+    let forChildren = waitForProcess.union(calls.filter { waits.contains($0.value.number) }.keys)
+    return forChildren.sorted().map { tid in
+      "what the child process does that thread \(tid.rawValue) waits for: look at that one, or at its"
+        + " core"
+    }
+  }
+
   /// Lets threads go on that a look on this thread had asked to stop, and that have stopped since.
   package static func letGo() { StackCapture(child: nil).releaseStrays() }
 }

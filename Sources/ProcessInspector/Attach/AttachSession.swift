@@ -219,14 +219,14 @@ package final class AttachSession {
         calls[tid] = proc.systemCall(tid)?.call
         continue
       }
-      var now = proc.systemCall(tid)?.call
-      while now != call, hck_monotonic_ns() < deadline {
+      var isBack = proc.systemCall(tid)?.call?.goesOn(from: call) ?? false
+      while !isBack, hck_monotonic_ns() < deadline {
         usleep(200)
-        now = proc.systemCall(tid)?.call
+        isBack = proc.systemCall(tid)?.call?.goesOn(from: call) ?? false
       }
       // The stack was copied in that call; a look believes it only of a thread that is there again.
       calls[tid] = call
-      if now != call { quiet[tid] = nil }
+      if !isBack { quiet[tid] = nil }
     }
     watch.quiet = quiet
     return stacks
