@@ -35,16 +35,17 @@ final class FamilyWatch {
     if main.map({ isFileLock($0) || isShared($0, pid) }) == true { processes.append(pid) }
     guard let main, !processes.isEmpty else {
       standing = [:]
+      oldest = nil
       rest = 0
       nextLook = 0
       return false
     }
     // A main thread that waits for a child, a thread, a lock or a pipe is in the way of whoever needs
-    // it. One that polls may be in `Process.waitUntilExit()`, or serve: then a child that cannot write
+    // it, and so may be one that waits for others of its process. One that polls may be in `Process.waitUntilExit()`, or serve: then a child that cannot write
     // counts.
     let isWaiting =
       [SystemCalls.wait4, SystemCalls.waitid].contains(main.number)
-      || isTransfer(main, of: proc, writes: nil) || isFileLock(main) || isNotPrivate(main)
+      || isTransfer(main, of: proc, writes: nil) || isFileLock(main) || isEndless(main)
     var current: [KernelThreadID: (timesRun: UInt64, since: UInt64)] = [:]
     var oldest: UInt64?
     for child in processes {
@@ -63,12 +64,17 @@ final class FamilyWatch {
       }
     }
     standing = current
-    guard let oldest, now &- oldest >= Self.patience, now >= nextLook else { return false }
+    self.oldest = oldest
+    guard hasStood(now: now), now >= nextLook else { return false }
     // The look itself makes the threads run: from there a possible deadlock must last for the threshold.
     rest = rest == 0 ? threshold &+ Self.interval : min(2 &* rest, Self.longestRest)
     nextLook = now &+ rest
     return true
   }
+
+  /// Whether somebody has stood in one call for so long that a look is worth it.
+  func hasStood(now: UInt64) -> Bool { oldest.map { now &- $0 >= Self.patience } ?? false }
+  private var oldest: UInt64?
 
   private var descendants: [ProcessID] {
     var all: [ProcessID] = []
@@ -95,10 +101,14 @@ final class FamilyWatch {
     }
   }
 
-  /// Whether a call waits, without a time limit, for a word that is not called private: a thread's end,
-  /// or one that processes share.
+  /// Whether a call waits for a word in memory without a time limit.
+  private func isEndless(_ call: SystemCall) -> Bool {
+    call.number == SystemCalls.futex && call.arguments[3] == 0
+  }
+
+  /// The same for a word that is not called private: a thread's end, or one that processes share.
   private func isNotPrivate(_ call: SystemCall) -> Bool {
-    call.number == SystemCalls.futex && call.arguments[1] & 128 == 0 && call.arguments[3] == 0
+    isEndless(call) && call.arguments[1] & 128 == 0
   }
 
   private func isShared(_ call: SystemCall, _ pid: ProcessID) -> Bool {

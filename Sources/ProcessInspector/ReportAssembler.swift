@@ -60,6 +60,7 @@ struct ReportAssembler {
         return Thread.Hold(
           resource: hold.resource, mode: hold.mode, seconds: hold.seconds,
           stack: self.stack(of: recorded, live: live?.frames ?? [])
+            ?? ownCall(recorded, kernel.holds, look, stack)
             ?? withLock(recorded, kernel.holds, stack))
       }
       let wait = seen.wait.map {
@@ -70,7 +71,7 @@ struct ReportAssembler {
         name: name(of: kernel),
         queue: kernel.queue,
         state: !seen.isAlive || seen.isIdle
-          ? .idle : wait != nil ? .blocked : state(kernel.tid, stacks[kernel.tid]),
+          ? .idle : wait != nil ? .blocked : state(kernel.tid, stacks[kernel.tid], stack),
         waitsFor: wait,
         holds: holds, stack: stack)
     }
@@ -311,11 +312,20 @@ struct ReportAssembler {
 
   /// What a thread does: as it was stopped, so that it agrees with its stack, else as the kernel
   /// sees it now.
-  private func state(_ tid: KernelThreadID, _ captured: CapturedThread?) -> Thread.State {
-    if let captured { return captured.systemCall.map(Self.state(systemCall:)) ?? .running }
+  private func state(
+    _ tid: KernelThreadID, _ captured: CapturedThread?, _ stack: [Frame]
+  ) -> Thread.State {
+    func state(_ number: Int) -> Thread.State {
+      // What goes on after a stop has another number: its function tells.
+      guard number == SystemCalls.restart, let symbol = stack.first?.symbol else {
+        return Self.state(systemCall: number)
+      }
+      return symbol.contains("sleep") ? .sleeping : symbol.contains("poll") ? .io : .blocked
+    }
+    if let captured { return captured.systemCall.map(state) ?? .running }
     switch files.state(tid) {
     case .running: return .running
-    case .call(let number, _): return Self.state(systemCall: number)
+    case .call(let number, _): return state(number)
     case .blocked, .unknown: return .blocked
     }
   }

@@ -5,11 +5,22 @@ extension RunSession {
   /// The program and its children wait for each other, as one event: a parent for a child that waits
   /// for it to read a pipe.
   func tellFamily(of process: RunProcess, now: UInt64) -> RunEvent? {
-    let threshold = setup.waitThreshold.nanoseconds
     guard process.isRoot, setup.followsChildren,
-      process.family.isDue(now: now, threshold: threshold)
+      process.family.isDue(now: now, threshold: setup.waitThreshold.nanoseconds)
     else { return nil }
-    let asked = AttachSetup(tool: setup.tool, waitThreshold: setup.waitThreshold, stops: true)
+    return lookAtFamily(of: process, threshold: setup.waitThreshold)
+  }
+
+  /// The same when the time is up: then what is possible has lasted as long as it could.
+  func lastFamilyLook(of process: RunProcess, now: UInt64) -> RunEvent? {
+    guard process.isRoot, setup.followsChildren, !process.family.isTold,
+      process.family.hasStood(now: now)
+    else { return nil }
+    return lookAtFamily(of: process, threshold: .zero)
+  }
+
+  private func lookAtFamily(of process: RunProcess, threshold: Duration) -> RunEvent? {
+    let asked = AttachSetup(tool: setup.tool, waitThreshold: threshold, stops: true)
     let child = KernelThreadID(process.pid.rawValue)
     guard let root = try? AttachSession(pid: process.pid.rawValue, setup: asked, child: child)
     else { return nil }

@@ -7,6 +7,10 @@ extension RunSession {
     var isNew = false
     for pid in processes.keys.sorted() {
       guard let process = processes[pid], process.isAlive else { continue }
+      if lastFamilyLook(of: process, now: now) != nil {
+        isNew = true
+        continue
+      }
       if hasPicture && !process.isRoot { continue }
       let look = process.wholeLook(now: now)
       let picture = process.picture(of: look, waitsOf: look.snapshot.threads.map(\.id))

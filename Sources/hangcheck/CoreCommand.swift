@@ -13,6 +13,9 @@ struct CoreCommand {
       let output = try AttachOutput(options: options)
       let core = try opened()
       let report = try look(at: core)
+      if core.isCutShort {
+        Tool.say("\(file): it was cut short; what is not in it may hang all the same")
+      }
       if !options.quiet, let (signal, tid) = core.ending {
         Tool.say(
           "\(file): signal \(signal) (\(String(cString: strsignal(signal)))) ended the process, in"

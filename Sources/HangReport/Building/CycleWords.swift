@@ -143,7 +143,7 @@ struct CycleWords {
     case .continuation, .queue: "resume"
     case .barrier: "reach"
     case .futex: "wake"
-    case .operation: "start"
+    case .operation: "finish"
     case .operationQueue: "resume"
     case .workItem: "run"
     case .pipe: names.isFull(edge.waitsFor) ? "read" : "write"

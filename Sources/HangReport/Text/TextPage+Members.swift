@@ -86,8 +86,8 @@ extension TextPage {
     guard let all = names.threads[thread]?.holds else { return }
     // Where it runs is no lock that it took, unless it said so by a synchronous call.
     let others = all.filter { hold in
-      hold.resource != lock
-        && (names.resources[hold.resource].map { Self.isTaken($0.kind) } ?? true
+      hold.resource != lock && hold.resource != names.threads[thread]?.waitsFor?.resource
+        && (names.resources[hold.resource].map { Self.isTaken($0.kind) } ?? false
           || !hold.stack.isEmpty)
     }
     guard !others.isEmpty else { return }
@@ -100,7 +100,9 @@ extension TextPage {
 
   private static func isTaken(_ kind: ResourceKind) -> Bool {
     switch kind {
-    case .queue, .task, .actor, .pool, .taskGroup, .group, .operation, .operationQueue: false
+    case .queue, .task, .actor, .pool, .taskGroup, .group, .operation, .operationQueue, .pipe,
+      .process:
+      false
     default: true
     }
   }

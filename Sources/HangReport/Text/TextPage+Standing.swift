@@ -12,8 +12,9 @@ extension TextPage {
     func count(_ states: Set<Thread.State>) -> Int {
       threads.count { states.contains($0.state) && !isKept($0) && $0.waitsFor == nil }
     }
-    add(
-      kept.count, "has waited long for what another holds", "have waited long for what others hold")
+    // A core knows no times.
+    let long = report.mode == .core ? ["waits", "wait"] : ["has waited long", "have waited long"]
+    add(kept.count, "\(long[0]) for what another holds", "\(long[1]) for what others hold")
     add(count([.running]), "runs", "run")
     add(
       threads.count { ($0.waitsFor != nil || $0.state == .blocked) && !isKept($0) }, "waits", "wait"

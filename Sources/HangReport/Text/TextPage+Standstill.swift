@@ -23,9 +23,17 @@ extension TextPage {
   mutating func adviseStandstill(_ cycle: CyclePage) {
     let words = cycle.words
     if words.isForsaken { return adviseForsaken(cycle) }
-    line(
-      "  Every other thread rests, and no timer, descriptor, child process or signal handler could")
-    line("  make one of them act: what is waited for cannot come any more.")
+    if report.mode == .core {
+      line(
+        "  Every other thread rests: unless something from outside would have made one of them act,"
+      )
+      line("  what is waited for could not come any more.")
+    } else {
+      line(
+        "  Every other thread rests, and no timer, descriptor, child process or signal handler could"
+      )
+      line("  make one of them act: what is waited for cannot come any more.")
+    }
     var seen: Set<ResourceID> = []
     for edge in words.edges where seen.insert(edge.waitsFor).inserted {
       let name = names.resource(edge.waitsFor)

@@ -60,12 +60,13 @@ extension AttachSession {
     }
     if unnamed > 0, !hasNoLibC {
       all.append(
-        "what \(unnamed) threads wait for: no known function stands on their stacks, as far as these"
+        "what \(unnamed == 1 ? "1 thread waits" : "\(unnamed) threads wait") for: no known function stands on their stacks, as far as these"
           + " can be followed")
     }
     if spinning > 0 {
       all.append(
-        "who has the spin locks that \(spinning) threads ask for: their memory names nobody")
+        "who has the spin locks that \(spinning == 1 ? "1 thread asks" : "\(spinning) threads ask") for: their memory names nobody"
+      )
     }
     if files.core != nil { all += elsewhere }
     if missing > 0 {
@@ -73,7 +74,7 @@ extension AttachSession {
         !setup.stops
         ? "they ran, and --no-stop lets them run"
         : capture.refusal ?? "they ran: a stop might have cut short what they did"
-      all.append("the stacks of \(missing) threads (\(why))")
+      all.append("the stacks of \(missing == 1 ? "1 thread" : "\(missing) threads") (\(why))")
     }
     return all.isEmpty ? nil : all
   }

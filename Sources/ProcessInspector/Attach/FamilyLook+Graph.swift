@@ -71,7 +71,10 @@ extension FamilyLook {
       }
       found.snapshot.threads[thread].isMain = at == 0 && tid.rawValue == members[at].pid.rawValue
       found.snapshot.threads[thread].wait = ids.first.map {
-        Snapshot.Wait(resource: $0, mode: .exclusive, seconds: members[at].watch.quiet[tid])
+        // Who looks after its child every 50 ms has waited for longer than it has not run.
+        let isAwake = members[at].waitForProcess.contains(tid)
+        return Snapshot.Wait(
+          resource: $0, mode: .exclusive, seconds: isAwake ? nil : members[at].watch.quiet[tid])
       }
       found.snapshot.threads[thread].moreWaits = ids.dropFirst().map {
         Snapshot.Wait(resource: $0, mode: .exclusive)

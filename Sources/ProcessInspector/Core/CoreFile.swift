@@ -24,6 +24,8 @@ package final class CoreFile: Sendable {
   package let ending: (signal: Int32, tid: Int32)?
   /// What is missing from it, one sentence each.
   let limits: [String]
+  /// Whether the file ends before what it says to hold.
+  package let isCutShort: Bool
   private let memory: CoreMemory
   private let file: OwnedDescriptor
   private let proc: [String: [UInt8]]
@@ -57,6 +59,7 @@ package final class CoreFile: Sendable {
     mappings = Self.mappings(memory, images, notes)
     arguments = notes.arguments
     limits = header.limits + images.limits
+    isCutShort = header.isCutShort
     proc = CoreProc(threads, mappings, arguments).files
   }
 

@@ -79,6 +79,7 @@ struct CoreHeader {
   private(set) var segments: [CoreMemory.Segment] = []
   private(set) var notes: [Range<UInt64>] = []
   private(set) var limits: [String] = []
+  private(set) var isCutShort = false
   let bytes: CoreBytes
 
   private static let mostSegments: UInt64 = 1 << 18
@@ -150,6 +151,7 @@ struct CoreHeader {
       limits.append("\(all.count - segments.count) parts of the core that overlap others")
     }
     if end > bytes.size {
+      isCutShort = true
       limits.append(
         "memory: the core was cut short, \(bytes.size) of \(end) bytes are there (`ulimit -c`, or a"
           + " full disk)")
