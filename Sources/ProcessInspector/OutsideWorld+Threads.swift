@@ -13,6 +13,7 @@ extension OutsideWorld {
     case UInt8(ascii: "S"): break
     case UInt8(ascii: "Z"): return ThreadStanding(.idle("a thread that ended"))
     case UInt8(ascii: "X"): return ThreadStanding(.idle("a thread that ended"))
+    case UInt8(ascii: "T") where isStopped, UInt8(ascii: "t") where isStopped: break
     case UInt8(ascii: "T"): return ThreadStanding(.outside("it is stopped, and may be continued"))
     case UInt8(ascii: "t"): return ThreadStanding(.outside("a debugger has stopped it"))
     case UInt8(ascii: "R"), UInt8(ascii: "D"): return ThreadStanding(.running)

@@ -44,6 +44,9 @@ package final class OutsideWorld {
   private let askTimers: () -> DispatchTimers
   private(set) lazy var ranges = MemoryRanges(proc)
   let dispatch: DispatchMemory?
+  /// The whole process was stopped by a signal or a debugger: its threads are taken for what they were
+  /// in when that happened.
+  var isStopped = false
   private(set) lazy var timers = askTimers()
   private(set) lazy var program = ExecutableFacts(proc)
   /// The program brings Swift's runtime along, and is its own libdispatch and Foundation.

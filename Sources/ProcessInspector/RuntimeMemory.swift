@@ -7,6 +7,8 @@ final class RuntimeMemory {
   private let memory: ProcessMemory
   /// Of the agent, where there is one.
   var jobEntries: DispatchMemory.JobEntries?
+  /// See `OutsideWorld`.
+  var isStopped = false
   private var foundDispatch: DispatchMemory?
   private var foundConcurrency: ConcurrencyMemory?
   private var foundOperations: OperationMemory?
@@ -52,6 +54,8 @@ final class RuntimeMemory {
 
   /// What from outside could still act.
   func outside() -> OutsideWorld {
-    OutsideWorld(files: files, memory: memory, dispatch: dispatch)
+    let outside = OutsideWorld(files: files, memory: memory, dispatch: dispatch)
+    outside.isStopped = isStopped
+    return outside
   }
 }

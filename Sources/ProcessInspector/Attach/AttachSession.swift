@@ -99,6 +99,7 @@ package final class AttachSession {
     tidOffset = pointers?.tidOffset
     hasNoLibC = !functions.hasLibC
     stopped = files.core == nil ? Self.stop(proc, KernelThreadID(pid.rawValue)) : nil
+    watch.runtime.isStopped = stopped != nil
     noteLimits()
   }
   /// Why all of it stood still when it was first seen.
@@ -314,8 +315,8 @@ package final class AttachSession {
       threads: threads, resources: resources, process: process, history: history)
     report.findings = confirmed.map { confirmed in
       var finding = maker.finding(for: confirmed.deadlock)
-      // That nothing else could have helped is more than a core tells.
-      if files.core != nil, confirmed.deadlock.needsStandstill { finding.certainty = .possible }
+      // That nothing else could have helped is more than a core tells, or a process that is stopped.
+      if files.core != nil || stopped != nil, confirmed.deadlock.needsStandstill { finding.certainty = .possible }
       return finding
     }
     if let pool {
