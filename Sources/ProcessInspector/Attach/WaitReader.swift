@@ -26,7 +26,7 @@ struct WaitReader {
   ) -> KnownWait? {
     let found = functions.innermost(frames, memory)
     if found?.function == .swiftOnce, call?.number != SystemCalls.futex,
-      let token = askedFor(thread)
+      let token = askedFor(thread, found?.end ?? 0, isAlive)
     {
       return KnownWait(futex: token &+ Self.onceLock, wait: wait(token, HCK_ONCE), spins: true)
     }
@@ -122,14 +122,22 @@ struct WaitReader {
   }
 
   /// The one-time initialisation that a thread asks for again and again: the first argument of the
-  /// call that it was stopped in.
-  private func askedFor(_ thread: CapturedThread) -> UInt64? {
-    guard thread.systemCall == SystemCalls.futex else { return nil }
-    let token = thread.registers.rdi &- Self.onceLock
-    guard token % 8 == 0, memory.word32(token) == 0,
-      let lock = memory.word32(token &+ Self.onceLock), lock & 0x3fff_ffff != 0
-    else { return nil }
-    return token
+  /// call that it was stopped in, or what the asking function has at hand between two calls.
+  private func askedFor(
+    _ thread: CapturedThread, _ end: UInt64, _ isAlive: (KernelThreadID) -> Bool
+  ) -> UInt64? {
+    func isToken(_ token: UInt64) -> Bool {
+      guard token % 8 == 0, memory.word32(token) == 0,
+        let lock = memory.word32(token &+ Self.onceLock)
+      else { return false }
+      let owner = KernelThreadID(Int32(bitPattern: lock & 0x3fff_ffff))
+      return owner.rawValue > 0 && owner.rawValue <= KernelThreadID.most && isAlive(owner)
+    }
+    let asked = thread.registers.rdi &- Self.onceLock
+    if thread.systemCall == SystemCalls.futex, isToken(asked) { return asked }
+    let nearby = candidates(thread, end)
+    let tokens = Set(nearby + nearby.map { $0 &- Self.onceLock }).filter(isToken)
+    return tokens.count == 1 ? tokens.first : nil
   }
 
   /// Addresses that the innermost calls have at hand: in registers, and on the stack up to `end`.
