@@ -156,7 +156,7 @@ final class AttachOutput {
     screen.screened(looked.report).findings.filter { $0.severity != .note }
   }
 
-  /// Writes a report; the exit status that it makes. `onLine`: as one line where it is JSON.
+  /// Writes a report; the exit status that it makes, 64 where it could not be written. `onLine`: as one line where it is JSON.
   func write(_ report: HangReport, onLine: Bool = false) -> Int32 {
     let report = screen.screened(report)
     if let log, !report.findings.isEmpty, let line = try? Rendering.json(report, pretty: false) {
@@ -168,6 +168,7 @@ final class AttachOutput {
       append((pages > 0 ? "\n" : "") + Rendering.text(report, options, color: colors))
     }
     pages += 1
+    if hasFailed { return 64 }
     let fails = report.findings.contains { ExitStatus.fails($0.severity, options.failOn) }
     return fails ? ExitStatus.finding : 0
   }
