@@ -166,6 +166,7 @@ package final class AttachSession {
     let stacks = copyStacks()
     lastStacks = stacks
     knownItems = [:]
+    itemTools = nil
     watch.itemRegisters = { [weak self] tid in self?.itemRegisters(tid) ?? [] }
     name(stacks, assembler(isRoot: true))
     return stacks
@@ -257,6 +258,8 @@ package final class AttachSession {
   /// Threads that ask for a spin lock.
   private(set) var spinning = 0
   var knownItems: [KernelThreadID: Set<UInt64>] = [:]
+  /// Made once for all threads of a look: each reads all mappings.
+  var itemTools: (unwinder: Unwinder?, ranges: MemoryRanges)?
 
   /// What the stacks tell of waits that are not on record.
   private func name(_ stacks: [KernelThreadID: CapturedThread], _ assembler: ReportAssembler) {

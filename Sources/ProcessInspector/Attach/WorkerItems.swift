@@ -49,10 +49,11 @@ extension AttachSession {
       files.core != nil || proc.systemCall(tid)?.call == call
     else { return [] }
     if let known = knownItems[tid] { return known }
-    let ranges = watch.runtime.outside().ranges
-    let frames = assembler(isRoot: true).unwinder?
-      .framesWithRegisters(thread.registers, stack: [thread.stack])
-    let found = frames.map { WorkerItems.registers($0, ranges.library(ofCode:)) } ?? []
+    let tools =
+      itemTools ?? (assembler(isRoot: true).unwinder, watch.runtime.outside().ranges)
+    itemTools = tools
+    let frames = tools.unwinder?.framesWithRegisters(thread.registers, stack: [thread.stack])
+    let found = frames.map { WorkerItems.registers($0, tools.ranges.library(ofCode:)) } ?? []
     knownItems[tid] = found
     return found
   }
