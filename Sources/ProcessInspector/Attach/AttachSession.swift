@@ -319,7 +319,9 @@ package final class AttachSession {
     report.findings = confirmed.map { confirmed in
       var finding = maker.finding(for: confirmed.deadlock)
       // That nothing else could have helped is more than a core tells, or a process that is stopped.
-      if files.core != nil || stopped != nil, confirmed.deadlock.needsStandstill { finding.certainty = .possible }
+      if files.core != nil || stopped != nil, confirmed.deadlock.needsStandstill {
+        finding.certainty = .possible
+      }
       return finding
     }
     if let pool {
