@@ -68,9 +68,10 @@ final class InversionWatch {
     let ripe = courses.values.filter { course in
       !course.isOpened && now &- course.since >= threshold && waits[course.identity] != nil
     }
-    guard !young.isEmpty || !ripe.isEmpty,
-      now &- lookedAt >= max(min(threshold / 4, 50_000_000), min(20 &* cost, Self.longestRest))
-    else { return [] }
+    // One that is ripe is looked at once more and no further time: it may soon be over.
+    let rest = min(threshold / 4, 50_000_000)
+    let costs = ripe.isEmpty ? min(20 &* cost, Self.longestRest) : 0
+    guard !young.isEmpty || !ripe.isEmpty, now &- lookedAt >= max(rest, costs) else { return [] }
     lookedAt = now
     let began = hck_monotonic_ns()
     defer { cost = hck_monotonic_ns() &- began }
