@@ -132,9 +132,12 @@ void hck_inherit(uint32_t tid) {
 /// Makes a part of the arena usable, and part of a core of the program.
 static int open_part(void *start, uint64_t size) {
   int error = mprotect(start, size, PROT_READ | PROT_WRITE) == 0 ? 0 : errno;
-  // A core without it only tells less.
-  if (error == 0) { madvise(start, size, MADV_DODUMP); }
-  return error;
+  // A core without it only tells less; a filter may forbid it. Whoever takes a lock keeps its errno.
+  if (error != 0 || hck_confined) { return error; }
+  int kept = errno;
+  madvise(start, size, MADV_DODUMP);
+  errno = kept;
+  return 0;
 }
 
 int hck_arena_ready(hck_arena *arena, uint64_t low, uint64_t high) {

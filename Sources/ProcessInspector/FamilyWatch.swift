@@ -41,8 +41,8 @@ final class FamilyWatch {
       return false
     }
     // A main thread that waits for a child, a thread, a lock or a pipe is in the way of whoever needs
-    // it, and so may be one that waits for others of its process. One that polls may be in `Process.waitUntilExit()`, or serve: then a child that cannot write
-    // counts.
+    // it, and so may be one that waits for others of its process. One that polls may be in
+    // `Process.waitUntilExit()`, or serve: then a child that cannot write counts.
     let isWaiting =
       [SystemCalls.wait4, SystemCalls.waitid].contains(main.number)
       || isTransfer(main, of: proc, writes: nil) || isFileLock(main) || isEndless(main)

@@ -45,6 +45,7 @@ final class InversionWatch {
   /// Of threads without a record, for one look.
   private var pthreads: [KernelThreadID: UInt64]?
   private var lookedAt: UInt64 = 0
+  private var cameEarly = false
   private var cost: UInt64 = 0
 
   // With more threads their figures would cost more than they tell.
@@ -68,10 +69,14 @@ final class InversionWatch {
     let ripe = courses.values.filter { course in
       !course.isOpened && now &- course.since >= threshold && waits[course.identity] != nil
     }
-    // One that is ripe is looked at once more and no further time: it may soon be over.
+    // One that is ripe may soon be over: every second look comes early for it.
     let rest = min(threshold / 4, 50_000_000)
-    let costs = ripe.isEmpty ? min(20 &* cost, Self.longestRest) : 0
-    guard !young.isEmpty || !ripe.isEmpty, now &- lookedAt >= max(rest, costs) else { return [] }
+    let costs = min(20 &* cost, Self.longestRest)
+    let comesEarly = !ripe.isEmpty && !cameEarly
+    guard !young.isEmpty || !ripe.isEmpty,
+      now &- lookedAt >= (comesEarly ? rest : max(rest, costs))
+    else { return [] }
+    cameEarly = now &- lookedAt < costs
     lookedAt = now
     let began = hck_monotonic_ns()
     defer { cost = hck_monotonic_ns() &- began }

@@ -31,7 +31,8 @@ extension RunSession {
     let findings = seen.findings.filter { $0.severity != .note }
     guard !findings.isEmpty else { return nil }
     process.family.isTold = true
-    let picture = RunProcess.Picture(threads: seen.threads, resources: seen.resources, limits: [])
+    let picture = RunProcess.Picture(
+      threads: seen.threads, resources: seen.resources, limits: seen.limits ?? [])
     add(findings, picture, of: process)
     for one in seen.processes ?? []
     where report.processes?.contains(where: { $0.pid == one.pid }) != true {

@@ -151,13 +151,8 @@ package final class AttachSession {
     else { return nil }
     try checkIdentity()
     var report = family.report(found, tool: setup.tool)
-    let others =
-      found.isLenient
-      ? [
-        "whether another thread of these processes would act, though it does something else now: that"
-          + " is why the deadlock is called possible"
-      ] : []
-    report.limits = limits.isEmpty && others.isEmpty ? nil : others + limits
+    let all = (report.limits ?? []) + limits
+    report.limits = all.isEmpty ? nil : all
     return report
   }
 

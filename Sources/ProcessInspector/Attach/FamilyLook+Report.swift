@@ -34,6 +34,10 @@ extension FamilyLook {
       threads: report.threads, resources: report.resources, process: report.process)
     report.findings = found.deadlocks.map { maker.finding(for: $0) }
     if found.isLenient {
+      report.limits = [
+        "whether another thread of these processes would act, though it does something else now: that"
+          + " is why the deadlock is called possible"
+      ]
       let threshold = Double(root.setup.waitThreshold.nanoseconds) / 1e9
       for index in report.findings.indices {
         let waits = report.findings[index].cycle.map(\.thread)

@@ -11,8 +11,6 @@ package final class CoreFile: Sendable {
   /// One past the last address that a process can have.
   static let highest: UInt64 = 1 << 47
 
-  /// The name by which it was asked for.
-  package let name: String
   package let pid: ProcessID
   let threads: [CoreNotes.Thread]
   let mappings: [Mapping]
@@ -33,7 +31,6 @@ package final class CoreFile: Sendable {
   /// Opens a core, which may be compressed; `executable`: of the program, where it is not where it was
   /// when the core was made.
   package init(path: String, executable given: String?) throws(InputError) {
-    name = path
     file = try CoreCompression.opened(path)
     var status = stat()
     guard fstat(file.rawValue, &status) == 0 else {

@@ -30,8 +30,6 @@ struct CoreNotes {
   /// The kernel's short name of the program, and its arguments, of which it keeps 80 bytes.
   private(set) var name = ""
   private(set) var arguments: [String] = []
-  /// Who sent the signal that ended the process, and why (`si_code`).
-  private(set) var signalCode: Int32?
 
   private static let mostThreads = 1 << 16
   private static let mostFiles = 1 << 17
@@ -79,9 +77,6 @@ struct CoreNotes {
         auxiliary[key] = words.load(at + 8, as: UInt64.self)
       }
     case 0x4649_4c45: addFiles(bytes(Self.largest))
-    case 0x5349_4749 where signalCode == nil:
-      let information = bytes(12)
-      if information.count == 12 { signalCode = information.load(8, as: Int32.self) }
     default: break
     }
   }
