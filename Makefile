@@ -18,7 +18,7 @@ demo: build
 test: build
 	@Scripts/dependencies test
 	$(SWIFT) build --build-tests
-	HANGCHECK=$(CURDIR)/.build/release/hangcheck $(SWIFT) test --skip-build
+	SWIFT=$(SWIFT) Scripts/test
 
 bench: build
 	Benchmarks/run

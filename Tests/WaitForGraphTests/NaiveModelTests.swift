@@ -43,10 +43,10 @@ private struct NaiveModel {
   }
 
   func live(_ stuck: Set<ThreadID>) -> Set<ThreadID> {
-    Set(
-      snapshot.threads.filter {
-        $0.isAlive && !stuck.contains($0.id) && (!$0.isIdle || snapshot.hasOpenings)
-      }.map(\.id))
+    let notStuck = snapshot.threads.filter { $0.isAlive && !stuck.contains($0.id) }
+    // An idle one can be given something to do, where there is anybody who gives.
+    let anybody = snapshot.hasOpenings || notStuck.contains { !$0.isIdle }
+    return Set(notStuck.filter { !$0.isIdle || anybody }.map(\.id))
   }
 
   func isGiven(_ wait: Snapshot.Wait, _ thread: Snapshot.Thread, free: Set<ThreadID>) -> Bool {
@@ -156,11 +156,13 @@ private struct NaiveModel {
 
   @Test("random snapshots against the naive model")
   func random() {
-    let seed = UInt64.random(in: 0...UInt64.max)
-    print("seed \(seed)")
-    var source = SplitMix(state: seed)
-    for round in 0..<4000 {
-      NaiveModel(snapshot: randomSnapshot(&source)).check("seed \(seed), round \(round)")
+    // The first one once gave an idle owner among live threads, which the model took for stuck.
+    for seed in [2_931_049_632_815_426_479, UInt64.random(in: 0...UInt64.max)] {
+      print("seed \(seed)")
+      var source = SplitMix(state: seed)
+      for round in 0..<4000 {
+        NaiveModel(snapshot: randomSnapshot(&source)).check("seed \(seed), round \(round)")
+      }
     }
   }
 }
