@@ -29,6 +29,9 @@ private enum Flag {
   static let asyncLet: UInt32 = 1 << 28
 }
 
+/// The kind of a task's record that a handler of its cancellation lies in.
+private let cancellationRecord: UInt64 = 3
+
 extension ConcurrencyMemory {
   /// The tasks that were found, in the order in which they were made.
   struct Tasks: Sendable {
@@ -78,6 +81,20 @@ extension ConcurrencyMemory {
     guard let now = self.task(task.address) else { return false }
     return now.id == task.id && now.status == task.status && now.wait == task.wait
       && now.resume == task.resume && now.context == task.context
+  }
+
+  /// Whether a task may have a handler that cancelling it would run.
+  func mayHandleCancellation(_ address: UInt64) -> Bool {
+    guard var record = memory.word(address &+ Offset.record) else { return true }
+    for _ in 0..<16 {
+      record &= ~7
+      if record == 0 { return false }
+      guard let flags = memory.word(record), let next = memory.word(record &+ 8),
+        flags & 0xff != cancellationRecord
+      else { return true }
+      record = next
+    }
+    return true
   }
 
   func readTask(_ address: UInt64) -> SwiftTask? {

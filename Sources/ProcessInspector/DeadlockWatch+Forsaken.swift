@@ -16,6 +16,8 @@ struct Forsaking {
     var seen: (at: UInt64, timesRun: [KernelThreadID: UInt64])?
   }
   var suspects: [DeadlockWatch.WaitIdentity: Suspect] = [:]
+  /// Deadlocks by a guess at who would end a wait, which a second look is to find again.
+  var guesses: [DeadlockWatch.Identity: DeadlockWatch.Candidate] = [:]
   var told: Set<ResourceKey> = []
   var proof: Proof?
   var lookedAt: UInt64 = 0
@@ -40,9 +42,11 @@ extension DeadlockWatch {
   /// MB; it is made for a wait of two seconds, and ever more seldom while it finds nothing. Only
   /// where nothing is found that refers to what is waited for, all threads are stopped for it once.
   func forsaken(now: UInt64) -> [ConfirmedDeadlock] {
-    guard now &- forsaking.lookedAt >= max(Self.interval, 100 &* forsaking.cost) || hasProof,
-      stopper != nil
-    else { return [] }
+    // What was guessed only has to be seen once more.
+    let rest =
+      forsaking.guesses.isEmpty
+      ? max(Self.interval, 100 &* thrift &* forsaking.cost) : Self.secondLookAtStandstill
+    guard now &- forsaking.lookedAt >= rest || hasProof else { return [] }
     if let proof = forsaking.proof { return settle(proof, now: now) }
     forsaking.lookedAt = now
     let old = firstSeen.filter { identity, since in
@@ -51,7 +55,7 @@ extension DeadlockWatch {
     }
     forsaking.suspects = forsaking.suspects.filter { old[$0.key] != nil }
     let due = old.keys.filter { forsaking.suspects[$0].map { $0.next <= now } ?? true }
-    guard !due.isEmpty else { return [] }
+    guard !due.isEmpty || !forsaking.guesses.isEmpty else { return [] }
     let began = hck_monotonic_ns()
     defer { forsaking.cost = hck_monotonic_ns() &- began }
     for identity in due {
@@ -59,21 +63,40 @@ extension DeadlockWatch {
         2 &* (forsaking.suspects[identity]?.rest ?? Self.firstRest / 2), Self.longestPause)
       forsaking.suspects[identity] = Forsaking.Suspect(next: now &+ rest, rest: rest)
     }
-    let look = wholeLook(now: now)
+    let look = lookForGivers(.kernel, now: now)
+    if stopper != nil, forsaking.guesses.isEmpty, prove(due, look) { return [] }
+    let guessed = confirm(look, &forsaking.guesses, now: now)
+    for deadlock in guessed {
+      let keys = deadlock.deadlock.edges.map { look.resource($0.resource) }
+      forsaking.told.formUnion(keys.filter(isSought))
+    }
+    return guessed
+  }
+
+  /// With whoever would end the waits without an owner, as far as that is known.
+  func lookForGivers(_ depth: LookBuilder.Depth, now: UInt64) -> Look {
+    var builder = builder(now: now)
+    builder.seeksGivers = true
+    return builder.look(slots: nil, depth: depth)
+  }
+
+  /// Whether some of these waits were found to be forsaken; what is left is to see that it lasts.
+  private func prove(_ due: [WaitIdentity], _ look: Look) -> Bool {
     let waits = forsakenWaits(look, seek: Set(due.map(\.wait.key)))
     guard !waits.isEmpty, look.threads.count <= Self.mostThreads,
-      let first = stuck(waits, look, isStopped: false), !first.isEmpty,
-      let stuck = stuck(waits, look, isStopped: true)
-    else { return [] }
+      case let work = queuedWork(look),
+      let first = stuck(waits, work, look, isStopped: false), !first.isEmpty,
+      let stuck = stuck(waits, work, look, isStopped: true)
+    else { return false }
     var keys: Set<ResourceKey> = []
     for thread in look.snapshot.threads where stuck.contains(look.thread(thread.id).tid) {
       if let wait = thread.wait, isSought(look.resource(wait.resource)) {
         keys.insert(look.resource(wait.resource))
       }
     }
-    guard !keys.isEmpty else { return [] }
+    guard !keys.isEmpty else { return false }
     forsaking.proof = Forsaking.Proof(threads: stuck, keys: keys, provedAt: hck_monotonic_ns())
-    return []
+    return true
   }
 
   private var hasProof: Bool { forsaking.proof != nil }
@@ -110,16 +133,55 @@ extension DeadlockWatch {
         if seek.contains(key) { isWanted = true }
         continue
       }
-      let owners = look.snapshot.threads.filter { other in
-        other.isAlive && other.kind == .thread && other.id != seen.id
-          && (other.holds.contains { $0.resource == wait.resource }
-            || look.snapshot.resources[wait.resource.rawValue - 1].thread == other.id)
-      }
-      let described = look.snapshot.resources[wait.resource.rawValue - 1]
-      guard !owners.isEmpty, !described.isOpen, !described.needsOne else { continue }
-      waits[thread.tid] = .threads(owners.map { Int(look.thread($0.id).tid.rawValue) })
+      guard let owners = owners(of: wait, by: seen.id, look) else { continue }
+      waits[thread.tid] = .threads(owners)
     }
     return isWanted ? waits : [:]
+  }
+
+  /// Who must act before this wait ends, by numbers of `ReferenceSurvey.Work`; nil where that is not all
+  /// there is to it.
+  private func owners(of wait: Snapshot.Wait, by id: ThreadID, _ look: Look) -> [Int]? {
+    let described = look.snapshot.resources[wait.resource.rawValue - 1]
+    guard !described.isOpen, !described.needsOne, !described.hasOnlyWakers else { return nil }
+    let owners = look.snapshot.threads.filter { other in
+      other.isAlive && other.id != id
+        && (other.holds.contains { $0.resource == wait.resource } || described.thread == other.id)
+    }
+    guard !owners.isEmpty else { return nil }
+    return owners.map { owner in
+      owner.kind == .thread
+        ? Int(look.thread(owner.id).tid.rawValue)
+        : ReferenceSurvey.Work.first + owner.id.rawValue - 1
+    }
+  }
+
+  /// Blocks and tasks that wait for their turn behind others, one for each thread of the look; where
+  /// there is none, an empty one stands.
+  private func queuedWork(_ look: Look) -> [ReferenceSurvey.Work] {
+    look.snapshot.threads.map { part in
+      let seen = look.thread(part.id)
+      var work = ReferenceSurvey.Work(object: 0, list: nil, owners: [])
+      var owners: [Int] = []
+      for wait in (part.wait.map { [$0] } ?? []) + part.moreWaits {
+        guard let more = self.owners(of: wait, by: part.id, look) else { return work }
+        owners += more
+      }
+      guard !owners.isEmpty else { return work }
+      switch part.kind {
+      case .block:
+        guard let block = seen.block, let dispatch = runtime.dispatch, !dispatch.isWorkItem(block)
+        else { return work }
+        work.object = block
+        work.list = dispatch.places(ofItem: seen.subject)
+      case .task:
+        guard runtime.concurrency?.mayHandleCancellation(seen.subject) == false else { return work }
+        work.object = seen.subject
+      case .thread, .operation: return work
+      }
+      work.owners = owners
+      return work
+    }
   }
 
   /// Not given already to one that has yet to wake up.
@@ -135,7 +197,8 @@ extension DeadlockWatch {
   }
 
   private func stuck(
-    _ waits: [KernelThreadID: HolderSearch.Blocked.Wait], _ look: Look, isStopped: Bool
+    _ waits: [KernelThreadID: HolderSearch.Blocked.Wait], _ work: [ReferenceSurvey.Work],
+    _ look: Look, isStopped: Bool
   ) -> Set<KernelThreadID>? {
     var pthreads: [KernelThreadID: UInt64] = [:]
     for (tid, pthread) in runtime.dispatch?.pthreads() ?? [:] {
@@ -169,10 +232,12 @@ extension DeadlockWatch {
         deadline: hck_monotonic_ns() &+ limit, isLast: registers != nil
       ).map { ($0, still) }
     }
-    guard isStopped else { return survey(nil, limit: Self.lookLimit).flatMap { $0.0.stuck($0.1) } }
+    guard isStopped else {
+      return survey(nil, limit: Self.lookLimit).flatMap { $0.0.stuck($0.1, work) }
+    }
     let list = { [files] in files.threads() }
     let found = stopper?.whileAllStand(list) { survey($0, limit: Self.stopLimit) }
-    return found.flatMap { $0.0.stuck($0.1) }
+    return found.flatMap { $0.0.stuck($0.1, work) }
   }
 
   /// Whoever was given what he waits for before the memory was copied would have run by now.
@@ -182,6 +247,7 @@ extension DeadlockWatch {
       return []
     }
     var builder = builder(now: now)
+    builder.seeksGivers = true
     builder.forsaken = proof.keys
     let look = builder.look(slots: nil, depth: .kernel)
     var timesRun: [KernelThreadID: UInt64] = [:]
@@ -203,8 +269,20 @@ extension DeadlockWatch {
     forsaking.proof = nil
     forsaking.told.formUnion(proof.keys)
     return WaitForGraph(look.snapshot).deadlocks().filter { deadlock in
-      deadlock.cause == .forsaken && !isParked(deadlock, look) && markForsaken(deadlock, look)
+      isProved(deadlock, look, proof.keys) && markForsaken(deadlock, look)
     }.map { ConfirmedDeadlock(deadlock: $0, look: look) }
+  }
+
+  /// Nobody else refers to what is waited for; where it is known who does, they are in the cycle.
+  private func isProved(_ deadlock: Deadlock, _ look: Look, _ keys: Set<ResourceKey>) -> Bool {
+    guard deadlock.cause == .cycle else {
+      return deadlock.cause == .forsaken && !isParked(deadlock, look)
+    }
+    return deadlock.isGuess(look)
+      && deadlock.edges.allSatisfy { edge in
+        let key = look.resource(edge.resource)
+        return !look.givers.contains(key) || keys.contains(key)
+      }
   }
 
   /// The main thread alone, or one on something that it made itself to wait for ever: that is how

@@ -1,12 +1,6 @@
 internal import CHangcheck
 internal import WaitForGraph
 
-/// A deadlock that two looks agree on.
-struct ConfirmedDeadlock {
-  var deadlock: Deadlock
-  var look: Look
-}
-
 /// Watches one process's arena for deadlocks, a tick at a time. Time comes in; nothing waits.
 /// Confined to one thread.
 ///
@@ -226,17 +220,21 @@ final class DeadlockWatch {
     var next: [Identity: Candidate] = [:]
     for deadlock in WaitForGraph(look.snapshot).deadlocks() {
       let identity = identity(deadlock, look)
+      let isGuess = deadlock.isGuess(look)
       if reported.contains(identity) || !concernsProgram(deadlock, look) { continue }
+      // Where it is asked who would end a wait, all else was asked before.
+      if !look.givers.isEmpty && !isGuess { continue }
+      let confirmed = ConfirmedDeadlock(deadlock: deadlock, look: look, isGuess: isGuess)
       if files.core != nil {
         reported.insert(identity)
-        result.append(ConfirmedDeadlock(deadlock: deadlock, look: look))
+        result.append(confirmed)
         continue
       }
       let timesRun = timesRun(deadlock, look)
       if let candidate = candidates[identity], candidate.timesRun == timesRun {
         if now &- candidate.since >= patience(deadlock, look) {
           reported.insert(identity)
-          result.append(ConfirmedDeadlock(deadlock: deadlock, look: look))
+          result.append(confirmed)
           continue
         }
         next[identity] = candidate
@@ -338,7 +336,7 @@ final class DeadlockWatch {
   private func patience(_ deadlock: Deadlock, _ look: Look) -> UInt64 {
     let stuck = Set(deadlock.edges.map(\.thread) + deadlock.victims)
     let isLonely = deadlock.edges.count == 1
-    if deadlock.needsStandstill || deadlock.cause == .forsaken {
+    if deadlock.needsStandstill || deadlock.cause == .forsaken || deadlock.isGuess(look) {
       return Self.secondLookAtStandstill
     }
     guard isLonely, look.threads.contains(where: { $0.isAlive && !stuck.contains($0.id) }) else {

@@ -20,6 +20,8 @@ struct DispatchLayout {
   let monitor: UInt64?
   /// Buckets of what it watches for sources; nil where no symbol tells.
   let sources: Range<UInt64>?
+  /// Its functions that end waits.
+  let givers: [UInt64: DispatchMemory.Giving]
   /// Of the library's thread-local block, among all that have one, and the place in it.
   let tlsModule: UInt64
   let tlsOffset: UInt64
@@ -68,7 +70,7 @@ struct DispatchLayout {
     "_dispatch_continuation_vtables", "_dispatch_async_and_wait_invoke",
     "_dispatch_workq_monitor_pools", "__dispatch_tsd", "dispatch_queue_offsets",
     "_dispatch_sources",
-  ])
+  ]).union(DispatchMemory.givingFunctions.keys)
 
   init?(_ images: ImageMap, _ memory: ProcessMemory, executable: String) {
     guard let (image, found) = Self.library(images, executable),
@@ -124,6 +126,10 @@ struct DispatchLayout {
       let size = found.symbols["_dispatch_sources"]?.size ?? 0
       return size > 0 && size <= 1 << 16 && start < 1 << 47 ? start..<(start + size) : nil
     }
+    givers = Dictionary(
+      DispatchMemory.givingFunctions.compactMap { name, giving in
+        address(name).map { ($0, giving) }
+      }, uniquingKeysWith: { first, _ in first })
     tlsModule = module
     tlsOffset = tls.value
     idleWords = idle

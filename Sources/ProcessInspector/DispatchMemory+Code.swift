@@ -39,16 +39,38 @@ extension DispatchMemory {
     return found
   }
 
-  /// A function's bytes, as far as its last return, which filling or alignment follows.
-  private func body(of function: UInt64) -> [UInt8] {
+  /// A function's bytes, as far as the last return or jump, which filling or another function follows.
+  func body(of function: UInt64) -> [UInt8] {
     var code = [UInt8](repeating: 0, count: 1024)
     let got = code.withUnsafeMutableBytes { memory.read(function, into: $0) }
     code.removeLast(code.count - max(0, got))
-    let filling: Set<UInt8> = [0x90, 0x66, 0x0f, 0xcc]
-    for offset in code.indices.dropLast() where code[offset] == 0xc3 {
-      let end = function &+ UInt64(offset + 1)
-      if end % 16 == 0 || filling.contains(code[offset + 1]) { return Array(code[...offset]) }
+    for at in code.indices.dropLast(8) {
+      let length =
+        switch (code[at], code[at + 1]) {
+        case (0xc3, _): 1
+        case (0xff, 0xe0...0xe7): 2
+        case (0xe9, _): 5
+        default: 0
+        }
+      guard length > 0 else { continue }
+      let end = at + length
+      let isAligned = (function &+ UInt64(end)) % 16 == 0
+      if isAligned ? length == 1 || Self.beginnings.contains(code[end]) : isFilling(code, end) {
+        return Array(code[..<end])
+      }
     }
     return code
+  }
+
+  /// What functions begin with: most of them save a register.
+  private static let beginnings: Set<UInt8> = [0x41, 0x50, 0x53, 0x55, 0xf3]
+
+  private func isFilling(_ code: [UInt8], _ at: Int) -> Bool {
+    switch (code[at], code[at + 1]) {
+    case (0x90, _), (0xcc, _), (0x0f, 0x1f), (0x66, 0x0f), (0x66, 0x2e), (0x66, 0x66),
+      (0x66, 0x90):
+      true
+    default: false
+    }
   }
 }

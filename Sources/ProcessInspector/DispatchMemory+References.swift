@@ -48,6 +48,93 @@ extension DispatchMemory {
     }
   }
 
+  /// What work that has yet to run has at hand.
+  struct Captures {
+    /// The semaphores and groups that are nearest.
+    var objects: Set<UInt64> = []
+    /// What they were found in: Swift's wrappers, boxes, contexts.
+    var holders: Set<UInt64> = []
+    /// Functions, as closures among the captures are made of.
+    var functions: Set<UInt64> = []
+  }
+
+  /// Of a queued block.
+  func captures(ofBlock block: UInt64) -> Captures {
+    let inner = isWorkItem(block) ? self.block(inItem: block) : nil
+    return captures([words(ofBlock: inner ?? block)])
+  }
+
+  /// Of a Swift closure.
+  func captures(ofContext context: UInt64) -> Captures {
+    // One capture alone may stand for itself.
+    let object = kind(of: context).map { _ in context } ?? memory.word(context &+ 16)
+    var result = captures([words(of: context)])
+    if result.objects.isEmpty, let object, let kind = kind(of: object),
+      [.semaphore, .group].contains(kind)
+    {
+      result.objects = [object]
+    }
+    return result
+  }
+
+  /// Of a Swift task: see `references(ofTask:to:)`.
+  func captures(ofTask task: UInt64) -> Captures {
+    captures([
+      RemoteBytes(memory, task, 0x200),
+      memory.word(task &+ 0x40).flatMap { RemoteBytes(memory, $0 &- 0x20, 0x120) },
+    ])
+  }
+
+  /// What closures have captured themselves comes before what lies in the objects that they captured;
+  /// of each kind of thing only the nearest count.
+  private func captures(_ first: [RemoteBytes?]) -> Captures {
+    var result = Captures()
+    var kinds: Set<ObjectKind> = []
+    for isDirect in [true, false] where kinds.count < 2 {
+      let before = kinds
+      var level = first.compactMap(\.self)
+      var seen = Set(level.map(\.address))
+      var reached = before
+      for depth in 0...5 where reached.count < 2 {
+        let found = reached
+        var next: [RemoteBytes] = []
+        for bytes in level {
+          for index in 0..<bytes.words {
+            let word = bytes.word(index * 8)
+            if depth > 0, isDirect, word > 1 << 16, word < 1 << 47, isCode(word) {
+              result.functions.insert(word)
+              continue
+            }
+            guard isHeap(word), seen.insert(word).inserted else { continue }
+            if let kind = kind(of: word) {
+              if [.semaphore, .group].contains(kind), !found.contains(kind) {
+                result.objects.insert(word)
+                if depth > 0 { result.holders.insert(bytes.address) }
+                reached.insert(kind)
+              }
+              continue
+            }
+            guard depth < 5, seen.count < 512, !isDirect || isCapture(word),
+              let more = words(of: word)
+            else { continue }
+            next.append(more)
+          }
+        }
+        level = next
+      }
+      kinds = reached
+    }
+    return result
+  }
+
+  /// A closure's context, a variable's box, or Swift's wrapper of an object of libdispatch.
+  private func isCapture(_ address: UInt64) -> Bool {
+    guard let type = memory.word(address), type % 8 == 0 else { return false }
+    // HeapLocalVariable and HeapGenericLocalVariable among the runtime's kinds of metadata.
+    if let kind = memory.word(type), kind == 0x400 || kind == 0x500 { return true }
+    return memory.word(address &+ 16).flatMap { kind(of: $0) } != nil
+  }
+
   private func words(ofBlock address: UInt64) -> RemoteBytes? {
     guard let descriptor = memory.word(address &+ 0x18), let size = memory.word(descriptor &+ 8),
       size > 0x20, size <= 0x400

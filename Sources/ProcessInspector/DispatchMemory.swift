@@ -21,6 +21,9 @@ final class DispatchMemory {
   private let threadPointers: ThreadPointers?
   /// Functions of the agent that stand in front of what was submitted: see `hck_job`.
   var jobEntries: JobEntries?
+  /// By where a binary begins: see `imported`.
+  var importedByImage: [UInt64: Imported] = [:]
+  var leaveSlotInTable: UInt32?
 
   /// Nil where the process has no libdispatch, or one whose layout is not as it should be.
   init?(files: ProcessFiles, memory: ProcessMemory) {

@@ -43,9 +43,26 @@ struct Look {
   var names: [ResourceKey: String] = [:]
   /// A semaphore's value, a group's count.
   var values: [ResourceKey: Int] = [:]
+  /// Of whom it is guessed who would end a wait for them: see `LookBuilder.addGivers`.
+  var givers: Set<ResourceKey> = []
 
   func thread(_ id: ThreadID) -> SeenThread { threads[id.rawValue - 1] }
   func resource(_ id: ResourceID) -> ResourceKey { resources[id.rawValue - 1] }
+}
+
+/// A deadlock that two looks agree on.
+struct ConfirmedDeadlock {
+  var deadlock: Deadlock
+  var look: Look
+  /// Whoever would end the waits without an owner is a guess: see `LookBuilder.addGivers`.
+  var isGuess = false
+}
+
+extension Deadlock {
+  /// It rests on a guess at who would end a wait: see `LookBuilder.addGivers`.
+  func isGuess(_ look: Look) -> Bool {
+    edges.contains { look.givers.contains(look.resource($0.resource)) }
+  }
 }
 
 /// Kinds of resources that no record names, since only the process's memory knows of them; they

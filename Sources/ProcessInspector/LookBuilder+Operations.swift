@@ -36,17 +36,19 @@ extension LookBuilder {
     }
   }
 
-  /// Operations that nobody waits for, in a process where nothing moves: they may be what was to
-  /// move.
-  mutating func addQueuedOperations() {
+  /// Operations that nobody waits for: they may be what was to move. `areReady`: also those that only
+  /// wait for their turn.
+  mutating func addQueuedOperations(areReady: Bool = false) {
     guard let operations = runtime.operations else { return }
+    let running = areReady ? runningOperations(operations, runtime.outside()) : [:]
     var seen = Set(threads.filter { $0.kind == .operation }.map(\.subject))
     var wanted = operations.queues(files: files).filter { !$0.isSuspended }.flatMap(\.operations)
     while let address = wanted.popLast() {
       guard seen.count < 1000, seen.insert(address).inserted,
-        let operation = operations.operation(address), operation.unfinishedDependencies > 0
+        let operation = operations.operation(address),
+        operation.unfinishedDependencies > 0 || (areReady && operation.phase == .enqueued)
       else { continue }
-      wanted += add(operation, [:], operations)
+      wanted += add(operation, running, operations)
     }
   }
 

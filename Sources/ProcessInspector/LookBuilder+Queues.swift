@@ -18,7 +18,8 @@ extension LookBuilder {
     var seen = SeenQueues(dispatch: dispatch)
     let waiting = threads.indices.filter { waits[$0] != nil }
     settleRunning(&seen)
-    for index in waiting {
+    // What others have yet to run may hold what a waiter waits for.
+    for index in seeksGivers ? Array(threads.indices) : waiting {
       if let key = waits[index]?.key, key.kind == HCK_QUEUE.rawValue { seen.matter(key.address) }
       for hold in holds[index] where hold.key.kind == HCK_QUEUE.rawValue {
         seen.matter(hold.key.address)
@@ -135,7 +136,7 @@ extension LookBuilder {
       }
       if item.group == nil && !item.isBarrier {
         plain += 1
-        if plain > Self.mostPlainBlocks { continue }
+        if plain > Self.mostPlainBlocks, !seeksGivers { continue }
       }
       let index = append(KernelThreadID(0), isAlive: true, kind: .block)
       threads[index].subject = item.address

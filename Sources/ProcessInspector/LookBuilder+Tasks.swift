@@ -4,9 +4,10 @@ internal import WaitForGraph
 extension LookBuilder {
   /// Swift's tasks, and what they wait for, in one graph with the threads.
   ///
-  /// Only where everything stands still: a search through the process's memory is for then.
+  /// A search through the process's memory: for where everything stands still, or for now and then.
   mutating func addTasks() {
-    guard let concurrency = runtime.concurrency else { return }
+    guard !hasTasks, let concurrency = runtime.concurrency else { return }
+    hasTasks = true
     let found = concurrency.tasks()
     if found.isCut { hasOpenings = true }
     var index: [UInt64: Int] = [:]

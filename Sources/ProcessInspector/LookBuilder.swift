@@ -46,6 +46,10 @@ struct LookBuilder {
   var operations: Set<UInt64> = []
   /// Tasks as well, by a search through the process's memory, where things still move.
   var searchesTasks = false
+  /// And whoever is known that would end waits without an owner: see `addGivers`.
+  var seeksGivers = false
+  var givers: [ResourceKey: [ThreadID]] = [:]
+  var hasTasks = false
   /// Global queues whose queued work is listed, and what they are called.
   var pools: [UInt64: String] = [:]
   /// Slots of threads that wait for a lock although they run now and then: woken, and too late.
@@ -119,9 +123,10 @@ struct LookBuilder {
     settleOwners()
     settleQueues()
     if depth == .whole { settleOpenings() } else if searchesTasks { addTasks() }
+    if seeksGivers, hasOpenings { addGivers() }
     return Look(
       snapshot: makeSnapshot(), threads: threads, resources: resources, timesRun: timesRun,
-      names: names, values: values)
+      names: names, values: values, givers: Set(givers.keys))
   }
 
   /// What is on record of a process that is gone: neither the kernel nor the locks' memory can be
@@ -225,9 +230,11 @@ struct LookBuilder {
     let described = resources.enumerated().map { index, key in
       Snapshot.Resource(
         id: ResourceID(index + 1), kind: ResourceKind(recorded: key.kind),
-        isReentrant: isReentrant(key), thread: joined[key], isOpen: isOpen[key],
+        isReentrant: isReentrant(key), thread: joined[key],
+        isOpen: givers[key] == nil ? isOpen[key] : false,
         needsOne: Self.needsOne.contains(key.kind) || needsOne.contains(key),
-        wakers: wakers[key] ?? [], isForsaken: forsaken.contains(key))
+        wakers: givers[key] ?? wakers[key] ?? [], hasOnlyWakers: givers[key] != nil,
+        isForsaken: forsaken.contains(key))
     }
     return Snapshot(threads: seen, resources: described, hasOpenings: hasOpenings)
   }

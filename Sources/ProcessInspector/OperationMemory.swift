@@ -108,12 +108,15 @@ final class OperationMemory {
   private static let functions: Set = [waitForAll, schedule, start]
 
   /// The function that a BlockOperation will run first.
-  func code(of operation: UInt64) -> UInt64? {
+  func code(of operation: UInt64) -> UInt64? { closure(of: operation)?.function }
+
+  /// That, and what it has captured; 0 for nothing.
+  func closure(of operation: UInt64) -> (function: UInt64, context: UInt64)? {
     guard let base = objects.classOfObject(operation)?.ancestor("Foundation.BlockOperation"),
       let offset = base.fields["_block"], let function = memory.word(operation &+ UInt64(offset)),
-      images.isExecutable(function)
+      images.isExecutable(function), let context = memory.word(operation &+ UInt64(offset + 8))
     else { return nil }
-    return function
+    return (function, context)
   }
 
   /// The queues in the process's memory. A search through all of it: for where nothing moves.

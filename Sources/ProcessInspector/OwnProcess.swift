@@ -98,6 +98,7 @@ package final class OwnProcess {
     arena.setClock(milliseconds: UInt32(truncatingIfNeeded: now / 1_000_000))
     for alarm in unsettled { arena.settle(alarm) }
     var confirmed = watch.tick(now: now)
+    if confirmed.isEmpty { confirmed = watch.forsaken(now: now) }
     unsettled = arena.takeAlarms() + lockUse.tick(now: now) + watch.takeNeverLeft()
     var said = unsettled.filter { isNews($0, now: now) }
     if confirmed.isEmpty { confirmed = circles(&said, now: now) }
@@ -134,7 +135,9 @@ package final class OwnProcess {
       threads: report.threads, resources: report.resources, process: report.process)
     let deadlocks = confirmed.map(\.deadlock) + alarms.deadlocks.map(\.deadlock)
     report.findings =
-      deadlocks.map { maker.finding(for: $0) } + alarms.misuses.map { misuses.finding(for: $0) }
+      confirmed.map { maker.finding(for: $0.deadlock, isGuess: $0.isGuess) }
+      + alarms.deadlocks.map { maker.finding(for: $0.deadlock) }
+      + alarms.misuses.map { misuses.finding(for: $0) }
       + alarms.races.map { races.finding(for: $0) }
     for deadlock in deadlocks { noteTold(deadlock, look) }
     for finding in report.findings where finding.kind == .deadlock {
@@ -146,7 +149,9 @@ package final class OwnProcess {
     guard !report.findings.isEmpty else { return nil }
     let named = Set(report.findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
     report.threads.removeAll { $0.kind ?? .thread != .thread && !named.contains($0.id) }
-    report.limits = limits(assembler, missing: alive.count { stacks[$0] == nil })
+    let doubts = confirmed.filter(\.isGuess).map { maker.doubt($0.deadlock) }
+    let limits = (limits(assembler, missing: alive.count { stacks[$0] == nil }) ?? []) + doubts
+    report.limits = limits.isEmpty ? nil : limits
     return report
   }
 

@@ -36,7 +36,8 @@ struct RemoteBytes {
   func word32(_ offset: Int) -> UInt32 { load(offset, as: UInt32.self) }
   func word16(_ offset: Int) -> UInt16 { load(offset, as: UInt16.self) }
   func byte(_ offset: Int) -> UInt8 { load(offset, as: UInt8.self) }
-  var words: Int { (bytes.count - padding) / 8 }
+  var words: Int { count / 8 }
+  var count: Int { bytes.count - padding }
 
   private func load<T: FixedWidthInteger & BitwiseCopyable>(_ offset: Int, as type: T.Type) -> T {
     guard offset >= 0, bytes.count - padding - offset >= MemoryLayout<T>.size else { return 0 }
@@ -45,6 +46,16 @@ struct RemoteBytes {
 }
 
 extension ProcessMemory {
+  /// As much as can be read there, in halves.
+  func copy(_ address: UInt64, upTo count: Int) -> RemoteBytes? {
+    var size = count
+    while size >= 512 {
+      if let found = RemoteBytes(self, address, size) { return found }
+      size /= 2
+    }
+    return nil
+  }
+
   func word(_ address: UInt64) -> UInt64? {
     guard address >= 4096, address < 1 << 47 else { return nil }
     var value: UInt64 = 0

@@ -124,9 +124,11 @@ package final class RunSession: RunWatch {
     let builder = DeadlockFinding(
       threads: picture.threads, resources: picture.resources, process: report.process,
       history: picture.history)
-    let findings = all.map { builder.finding(for: $0.deadlock) }
+    let findings = all.map { builder.finding(for: $0.deadlock, isGuess: $0.isGuess) }
+    for guess in all where guess.isGuess { addLimit(builder.doubt(guess.deadlock)) }
     let main = look.threads.first { $0.tid.rawValue == process.pid.rawValue && $0.isAlive }
-    let stuck = Set(all.flatMap { $0.deadlock.edges.map(\.thread) + $0.deadlock.victims })
+    let certain = all.filter { !$0.isGuess }
+    let stuck = Set(certain.flatMap { $0.deadlock.edges.map(\.thread) + $0.deadlock.victims })
     // Where nothing can move any more the program is at its end, though its main thread may be parked.
     let mainIsStuck =
       main.map { stuck.contains($0.id) } ?? false

@@ -144,19 +144,23 @@ public struct Snapshot: Hashable, Sendable {
     /// Who would end a wait for an open resource, as far as is known: they explain, and prove
     /// nothing.
     public var wakers: [ThreadID]
+    /// The wakers are taken to be the only ones: a guess, unless it is known that nobody else could.
+    /// One of them is enough where `needsOne`.
+    public var hasOnlyWakers: Bool
     /// Nobody but those who are stuck refers to it any more, so that nobody can ever give it.
     public var isForsaken: Bool
     public init(
       id: ResourceID, kind: ResourceKind, isReentrant: Bool = false, thread: ThreadID? = nil,
       isOpen: Bool? = nil, needsOne: Bool = false, wakers: [ThreadID] = [],
-      isForsaken: Bool = false
+      hasOnlyWakers: Bool = false, isForsaken: Bool = false
     ) {
+      self.hasOnlyWakers = hasOnlyWakers
       self.isForsaken = isForsaken
       self.id = id
       self.kind = kind
       self.isReentrant = isReentrant
       self.thread = thread
-      self.isOpen = isOpen ?? kind.isOpenByNature
+      self.isOpen = isOpen ?? (kind.isOpenByNature && !hasOnlyWakers)
       self.needsOne = needsOne
       self.wakers = wakers
     }

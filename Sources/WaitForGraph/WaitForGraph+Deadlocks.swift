@@ -99,9 +99,11 @@ extension WaitForGraph {
       needsStandstill: true)
   }
 
-  /// The wants that nobody can give any more, together: one may hide behind the other.
+  /// The wants that nobody can give any more, together: one may hide behind the other. Where those who
+  /// would are known, the arcs lead on.
   private func forsaken(_ behind: inout Behind) -> [Deadlock] {
-    let ends = wanted.indices.filter { wanted[$0].isForsaken }.map { threads.count + $0 }
+    let ends = wanted.indices.filter { wanted[$0].isForsaken && !wanted[$0].hasOnlyWakers }
+      .map { threads.count + $0 }
     let edges = threads.indices.flatMap { node in
       arcs[node].filter(ends.contains).map {
         edge(from: node, wanted[$0 - threads.count], to: nil)

@@ -30,6 +30,7 @@ public struct WaitForGraph: Sendable {
     var isOpen = false
     var needsOne = false
     var isForsaken = false
+    var hasOnlyWakers = false
     /// Nodes of those that would end the wait, as far as is known.
     var wakers: [Int] = []
   }
@@ -63,6 +64,7 @@ public struct WaitForGraph: Sendable {
         want.isOpen = resource?.isOpen ?? false
         want.needsOne = resource?.needsOne ?? false
         want.isForsaken = resource?.isForsaken ?? false
+        want.hasOnlyWakers = resource?.hasOnlyWakers ?? false
         want.wakers = (resource?.wakers ?? []).compactMap { nodeOfThread[$0] }.sorted()
         wanted.append(want)
       }
@@ -73,7 +75,10 @@ public struct WaitForGraph: Sendable {
   private func blockers(
     _ want: Want, _ resource: Snapshot.Resource?, _ lines: Queues
   ) -> [Int] {
-    switch resource?.kind {
+    if let resource, resource.hasOnlyWakers {
+      return resource.wakers.compactMap { nodeOfThread[$0] }.filter { threads[$0].isAlive }.sorted()
+    }
+    return switch resource?.kind {
     // Nobody holds these, but some may be the only ones who could act.
     case .condition?, .barrier?: resource?.isOpen == false ? others(want, lines) : []
     case .thread?: joined(resource?.thread)

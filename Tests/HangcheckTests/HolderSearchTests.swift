@@ -104,6 +104,47 @@ import Testing
     #expect(memory.stuck([0: .object(0x100)]) == [0])
   }
 
+  // MARK: - Work that waits for its turn
+
+  /// The object at 0x400 is a block that refers to what thread 0 waits for; a list at 0x9000 leads to it.
+  private func queued(
+    behind owners: [Int], words more: [UInt64: UInt64] = [:],
+    list: [Range<UInt64>]? = [0x9000..<0x9040],
+    waits: [Int: HolderSearch.Blocked.Wait] = [0: .object(0x100)]
+  ) -> Set<Int>? {
+    let words: [UInt64: UInt64] = [0x10010: 0x100, 0x408: 0x100, 0x9010: 0x400]
+    let memory = Memory(words: words.merging(more) { $1 })
+    let threads = waits.sorted { $0.key < $1.key }.map { thread, wait in
+      let start = UInt64(thread + 1) * 0x10000
+      return HolderSearch.Blocked(thread: thread, wait: wait, frames: start..<start + 0x8000)
+    }
+    let work = HolderSearch.Blocked(
+      thread: 9, wait: .threads(owners), frames: 0x400..<0x420, list: list, isWork: true)
+    return HolderSearch().stuck(
+      threads + [work], place: { (0x400..<0x420).contains($0) ? .thread(9) : memory.place($0) },
+      references: memory.references)
+  }
+
+  @Test func workBehindTheWaiter() {
+    #expect(queued(behind: [0]) == [0, 9])
+    // Its turn comes.
+    #expect(queued(behind: []) == [])
+    #expect(queued(behind: [5]) == [])
+    #expect(queued(behind: [0, 5]) == [0, 9])
+    // Somebody else has what it would signal.
+    #expect(queued(behind: [0], words: [0x9100: 0x100]) == [])
+    // It is kept elsewhere, and may be run from there.
+    #expect(queued(behind: [0], words: [0x9100: 0x400]) == [])
+    #expect(queued(behind: [0], words: [0x9100: 0x400], list: nil) == [0, 9])
+  }
+
+  /// It is behind another thread that is blocked as well, and only by the first.
+  @Test func workBehindOthers() {
+    let waits: [Int: HolderSearch.Blocked.Wait] = [0: .object(0x100), 1: .threads([0])]
+    #expect(queued(behind: [1], waits: waits) == [0, 1, 9])
+    #expect(queued(behind: [1], waits: [0: .object(0x100), 1: .threads([5])]) == [])
+  }
+
   /// It lies in the waiter's own stack.
   @Test func onTheStack() {
     #expect(Memory().stuck([0: .object(0x10100)]) == [0])

@@ -139,6 +139,12 @@ extension String {
     Situation("1 waits u holds a; 2 waits a; 3 waits u", "1-u>-1 3-u>-1 forsaken | 2"),
     Situation("1 timed u; 2 holds a"),
     Situation("closed; 1 waits u; 2 waits s", "1-u>-1 forsaken | 2"),
+    // Who would signal is taken to be known; one of them is enough.
+    Situation("1 waits o holds a; 2 wakes o waits a; 3 holds b", "1-o>2 2-a>1"),
+    Situation("1 waits o holds a; 2 wakes o waits a; 3 wakes o"),
+    Situation("1 waits o holds a; 2 wakes o waits a; 3 wakes o timed a"),
+    Situation("1 waits o; 2 wakes o gone"),
+    Situation("1 waits ou holds a; 2 wakes ou waits a; 3 holds b", "1-ou>2 2-a>1"),
     // A waker that is live ends it, for all that is known.
     Situation("closed; 1 waits s; 2 holds a wakes s"),
     // A pool needs one of its holders only.

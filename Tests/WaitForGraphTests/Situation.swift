@@ -4,7 +4,8 @@ import WaitForGraph
 ///
 /// Words: `holds X`, `reads X` (holds shared), `waits X`, `wantsRead X`, `timed X`, `joins N`, `gone`. Resources get
 /// their kind from the first letter: `w…` rwlock, `r…` recursive mutex, `k…` condition, `y…` barrier, `s…` and `t…`
-/// semaphore, `u…` forsaken semaphore, `p…` pool, `g…` open group; others are mutexes. Also `andWaits X`, `wakes X`, `idle`, `gone`; a line `closed`:
+/// semaphore, `u…` forsaken semaphore, `o…` semaphore that nobody but its wakers
+/// signals (`ou…`: the rest is proved), `p…` pool, `g…` open group; others are mutexes. Also `andWaits X`, `wakes X`, `idle`, `gone`; a line `closed`:
 /// nothing from outside can act.
 struct Situation: CustomStringConvertible, Sendable {
   var description: String
@@ -59,6 +60,12 @@ private func parse(_ text: String) -> (snapshot: Snapshot, names: [ResourceID: S
       made.kind = .semaphore
       made.isOpen = true
       made.isForsaken = true
+    case "o":
+      made.kind = .semaphore
+      made.hasOnlyWakers = true
+      made.needsOne = true
+      made.isOpen = false
+      made.isForsaken = name.hasPrefix("ou")
     case "p":
       made.kind = .pool
       made.needsOne = true

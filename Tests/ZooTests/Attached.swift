@@ -115,7 +115,7 @@ extension Fixture {
     var result: [String] = []
     for (index, option) in options.enumerated() {
       if option == "--no-follow" { result.append(option) }
-      if option == "--wait-threshold", index + 1 < options.count {
+      if ["--wait-threshold", "--fail-on"].contains(option), index + 1 < options.count {
         result += [option, options[index + 1]]
       }
     }

@@ -19,8 +19,20 @@ public struct DeadlockFinding: Sendable {
     self.history = history
   }
 
-  /// The finding for a deadlock whose second look has confirmed it.
-  public func finding(for deadlock: Deadlock, time: String = UTCTime.now()) -> Finding {
+  /// What is not known of a deadlock that rests on a guess at who would end its waits.
+  public func doubt(_ deadlock: Deadlock) -> String {
+    let names = Names(threads: threads, resources: resources, process: process)
+    let words = CycleWords(names: names, edges: deadlock.reportEdges)
+    let edge = words.edges.first { words.relation($0) == .wouldGive } ?? words.edges[0]
+    return "whether somebody else would \(words.end(edge)) \(names.resource(edge.waitsFor)) too,"
+      + " which is why the deadlock is called possible"
+  }
+
+  /// The finding for a deadlock whose second look has confirmed it. `isGuess`: it rests on a guess at
+  /// who would end its waits.
+  public func finding(
+    for deadlock: Deadlock, isGuess: Bool = false, time: String = UTCTime.now()
+  ) -> Finding {
     let names = Names(threads: threads, resources: resources, process: process)
     let words = CycleWords(
       names: names, edges: deadlock.reportEdges, isForsaken: deadlock.cause == .forsaken)
@@ -52,7 +64,8 @@ public struct DeadlockFinding: Sendable {
     var seen: Set<ResourceID> = []
     let resources = words.edges.map(\.waitsFor).filter { seen.insert($0).inserted }
     return Finding(
-      kind: .deadlock, severity: .error, certainty: .certain,
+      kind: .deadlock, severity: isGuess ? .warning : .error,
+      certainty: isGuess ? .possible : .certain,
       message: MessageBuilder.message(words, victims: deadlock.victims), cycle: words.edges,
       threads: words.edges.map(\.thread) + deadlock.victims, resources: resources,
       evidence: evidence, fingerprint: Fingerprint.cycle(.deadlock, steps), time: time)

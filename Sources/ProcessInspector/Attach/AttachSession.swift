@@ -132,6 +132,9 @@ package final class AttachSession {
       confirmed += more
       if !more.isEmpty { break }
     }
+    if confirmed.isEmpty {
+      (look, confirmed) = guesses() ?? (look, [])
+    }
     var pool: PoolWatch.Exhausted?
     if confirmed.isEmpty {
       pool = pools.exhausted(
@@ -142,6 +145,20 @@ package final class AttachSession {
     }
     try checkIdentity()
     return report(confirmed, pool, pool?.look ?? confirmed.last?.look ?? look, stacks, assembler)
+  }
+
+  /// Deadlocks by who would end the waits that nobody owns: two looks must agree, of threads that have
+  /// not run for a while.
+  private func guesses() -> (Look, [ConfirmedDeadlock])? {
+    var candidates: [DeadlockWatch.Identity: DeadlockWatch.Candidate] = [:]
+    for _ in 0..<2 {
+      let look = watch.lookForGivers(.kernel, now: hck_monotonic_ns())
+      let found = watch.confirm(look, &candidates, now: hck_monotonic_ns())
+      if !found.isEmpty { return (look, found) }
+      if candidates.isEmpty { return nil }
+      usleep(UInt32(Self.interval / 1000))
+    }
+    return nil
   }
 
   /// What several processes that wait for each other do, where that is a deadlock.
@@ -312,7 +329,7 @@ package final class AttachSession {
     let maker = DeadlockFinding(
       threads: threads, resources: resources, process: process, history: history)
     report.findings = confirmed.map { confirmed in
-      var finding = maker.finding(for: confirmed.deadlock)
+      var finding = maker.finding(for: confirmed.deadlock, isGuess: confirmed.isGuess)
       // That nothing else could have helped is more than a core tells, or a process that is stopped.
       if files.core != nil || stopped != nil, confirmed.deadlock.needsStandstill {
         finding.certainty = .possible
@@ -326,7 +343,9 @@ package final class AttachSession {
     report.findings += longWaits(report, history)
     let named = Set(report.findings.flatMap { $0.threads + $0.cycle.compactMap(\.ownedBy) })
     report.threads.removeAll { $0.kind ?? .thread != .thread && !named.contains($0.id) }
-    report.limits = allLimits(assembler, look, stacks)
+    let doubts = confirmed.filter(\.isGuess).map { maker.doubt($0.deadlock) }
+    let limits = doubts + (allLimits(assembler, look, stacks) ?? [])
+    report.limits = limits.isEmpty ? nil : limits
     return report
   }
 }

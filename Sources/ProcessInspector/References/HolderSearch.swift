@@ -5,7 +5,7 @@
 /// act, variables, and whatever is unknown are roots; a blocked thread becomes one when something
 /// that is reached could wake it. What no root reaches is out of everybody's hands for good.
 struct HolderSearch {
-  /// A thread that goes on only when another one acts.
+  /// A thread that goes on only when another one acts; or work that no thread runs yet.
   struct Blocked {
     enum Wait {
       /// For an object without an owner: whoever has a reference to it may end the wait.
@@ -15,8 +15,13 @@ struct HolderSearch {
     }
     var thread: Int
     var wait: Wait
-    /// Its stack as far as it is in use: who points into it may reach what lies there.
+    /// Its stack as far as it is in use: who points into it may reach what lies there. Of work, the
+    /// object that it is: what that refers to is reached only when the work is done.
     var frames: Range<UInt64>
+    /// Of work: who refers to it from elsewhere may have more in mind than its turn; nil where nobody
+    /// could do anything with it.
+    var list: [Range<UInt64>]?
+    var isWork = false
   }
 
   /// What an address belongs to.
@@ -49,7 +54,14 @@ struct HolderSearch {
     references: ([Range<UInt64>]) -> [Reference]?
   ) -> Set<Int>? {
     var graph = Graph()
-    for one in blocked { graph.add(one.frames, thread: one.thread) }
+    var lists: [Int: [Range<UInt64>]] = [:]
+    for one in blocked {
+      let node = graph.add(one.frames, thread: one.thread)
+      if one.isWork { lists[node] = one.list ?? [0..<UInt64.max] }
+    }
+    func isListed(_ reference: Reference, _ node: Int) -> Bool {
+      lists[node]?.contains { $0.contains(reference.address) } ?? false
+    }
     var wanted: [Int: Int] = [:]
     for one in blocked {
       guard case .object(let address) = one.wait else { continue }
@@ -71,6 +83,7 @@ struct HolderSearch {
       var next: [Int] = []
       for reference in found {
         let targets = Self.indices(of: reference.value, in: ranges).map { open[$0] }
+          .filter { !isListed(reference, $0) }
         switch place(reference.address) {
         case .unused: break
         case .outside: for target in targets { graph.nodes[target].isReached = true }
@@ -124,7 +137,11 @@ struct HolderSearch {
       return nodes.count - 1
     }
 
-    mutating func add(_ frames: Range<UInt64>, thread: Int) { threads[thread] = add(frames) }
+    mutating func add(_ frames: Range<UInt64>, thread: Int) -> Int {
+      let node = add(frames)
+      threads[thread] = node
+      return node
+    }
 
     /// Spreads what is reached: to what it refers to, and to the threads that it could wake.
     mutating func settle(_ blocked: [Blocked], _ wanted: [Int: Int]) {

@@ -19,6 +19,17 @@ final class ReferenceSurvey {
     /// Where the C library keeps what it knows of the thread; 0 where that is not known.
     var pthread: UInt64
   }
+  /// Work that waits for its turn behind others.
+  struct Work {
+    /// The object that it is, and where its place in a list refers to it: see `HolderSearch.Blocked`.
+    var object: UInt64
+    var list: [Range<UInt64>]?
+    /// Who must act first: threads by their ids, other work by its place in the list of all, behind
+    /// the largest id.
+    var owners: [Int]
+    static let first = 1 << 32
+  }
+
   /// What a search gave, by the thread.
   private struct Stack {
     var mapping: Range<UInt64>
@@ -40,6 +51,8 @@ final class ReferenceSurvey {
   private var stacks: [Stack] = []
   /// Indices of the threads that are blocked.
   private var blocked: Set<Int> = []
+  /// The objects of work, and which.
+  private var work: [(range: Range<UInt64>, number: Int)] = []
 
   private static let mostBytes = 96 << 20
   private static let mostReferences = 40_000
@@ -69,28 +82,47 @@ final class ReferenceSurvey {
   }
 
   /// The threads, of those that are blocked, that can never go on; nil where that was not found out.
-  func stuck(_ waits: [KernelThreadID: HolderSearch.Blocked.Wait]) -> Set<KernelThreadID>? {
+  /// `queued`: what others have yet to run.
+  func stuck(
+    _ waits: [KernelThreadID: HolderSearch.Blocked.Wait], _ queued: [Work]
+  ) -> Set<KernelThreadID>? {
     heaps = self.findHeaps()
     stacks = findStacks()
     let numbers = Dictionary(
       threads.enumerated().map { ($1.tid, $0) }, uniquingKeysWith: { first, _ in first })
+    // One that is not listed is none of the blocked ones, which is all that is asked.
+    func number(_ owner: Int) -> Int {
+      owner >= Work.first
+        ? threads.count + owner - Work.first
+        : numbers[KernelThreadID(Int32(truncatingIfNeeded: owner))] ?? -1
+    }
     var searched: [HolderSearch.Blocked] = []
     for (tid, wait) in waits {
-      guard let number = numbers[tid], let stack = stacks.first(where: { $0.thread == number })
+      guard let thread = numbers[tid], let stack = stacks.first(where: { $0.thread == thread })
       else { continue }
       var own = wait
-      if case .threads(let owners) = wait {
-        // One that is not listed is none of the blocked ones, which is all that is asked.
-        own = .threads(
-          owners.map { numbers[KernelThreadID(Int32(truncatingIfNeeded: $0))] ?? -1 })
-      }
-      searched.append(.init(thread: number, wait: own, frames: stack.frames))
+      if case .threads(let owners) = wait { own = .threads(owners.map(number)) }
+      searched.append(.init(thread: thread, wait: own, frames: stack.frames))
     }
     searched.sort { $0.thread < $1.thread }
     blocked = Set(searched.map(\.thread))
+    work = []
+    for (index, one) in queued.enumerated() {
+      // Its own chunk of memory, from its beginning.
+      guard
+        case .object(let range)? = heaps.first(where: { $0.contains(one.object) })?
+          .place(one.object), one.object == range.lowerBound &+ 16
+      else { continue }
+      let own = threads.count + index
+      work.append((range, own))
+      searched.append(
+        .init(
+          thread: own, wait: .threads(one.owners.map(number)), frames: range,
+          list: one.list, isWork: true))
+    }
     let found = HolderSearch().stuck(
       searched, place: { self.place($0) }, references: { self.references(to: $0) })
-    return found.map { Set($0.map { threads[$0].tid }) }
+    return found.map { Set($0.filter { $0 < threads.count }.map { threads[$0].tid }) }
   }
 
   private func references(to ranges: [Range<UInt64>]) -> [HolderSearch.Reference]? {
@@ -135,7 +167,11 @@ final class ReferenceSurvey {
       return blocked.contains(stack.thread) && stack.own.contains(address)
         ? .thread(stack.thread) : .outside
     }
-    return heaps.first { $0.contains(address) }?.place(address) ?? .outside
+    let place = heaps.first { $0.contains(address) }?.place(address) ?? .outside
+    guard !work.isEmpty, case .object(let range) = place,
+      let own = work.first(where: { $0.range == range })
+    else { return place }
+    return .thread(own.number)
   }
 
   // MARK: - Whose memory is what
