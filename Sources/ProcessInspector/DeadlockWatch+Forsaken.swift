@@ -273,16 +273,12 @@ extension DeadlockWatch {
     }.map { ConfirmedDeadlock(deadlock: $0, look: look) }
   }
 
-  /// Nobody else refers to what is waited for; where it is known who does, they are in the cycle.
+  /// Nobody else refers to what is waited for; where it is known who would give it, they are in the cycle.
   private func isProved(_ deadlock: Deadlock, _ look: Look, _ keys: Set<ResourceKey>) -> Bool {
     guard deadlock.cause == .cycle else {
       return deadlock.cause == .forsaken && !isParked(deadlock, look)
     }
-    return deadlock.isGuess(look)
-      && deadlock.edges.allSatisfy { edge in
-        let key = look.resource(edge.resource)
-        return !look.givers.contains(key) || keys.contains(key)
-      }
+    return deadlock.edges.contains { keys.contains(look.resource($0.resource)) }
   }
 
   /// The main thread alone, or one on something that it made itself to wait for ever: that is how

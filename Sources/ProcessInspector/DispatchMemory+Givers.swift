@@ -3,7 +3,7 @@ internal import HangReport
 
 extension DispatchMemory {
   /// What ends a wait for something that has no owner, and what begins one.
-  enum Giving: Hashable, Sendable { case signal, leave, wait }
+  enum Giving: Hashable, Sendable { case signal, leave, resume, wait }
 
   /// What a function's code does, in itself and in what it calls or refers to in its own binary, three
   /// deep: which of these functions it calls, and the semaphores and groups in variables that it names.
@@ -23,15 +23,18 @@ extension DispatchMemory {
     "$s8Dispatch0A5GroupC4wait11wallTimeoutAA0aE6ResultOAA0A8WallTimeV_tF": .wait,
   ]
 
-  /// The one object of that kind that work which has yet to run would signal, or leave; nil where it
-  /// does no such thing, or could mean one of several. Work that waits itself asks for something, has
-  /// that done, and waits for it in its turn: it gives nothing to those before it.
-  ///
-  /// `code`: where it begins or goes on. `captures`: what it has at hand. Still a guess, though one
-  /// that all of it agrees with: the code was not run.
-  func given(
-    _ giving: Giving, by code: [UInt64], _ captures: Captures, _ known: inout [UInt64: CodeIntent]
-  ) -> UInt64? {
+  static func giving(_ name: String) -> Giving? {
+    if let known = givingFunctions[name] { return known }
+    let resumes = ["$sScC6resume", "$sScc6resume", "swift_continuation_"]
+    return resumes.contains(where: name.hasPrefix)
+      && (name.contains("resume") || name.contains("Resume")) ? .resume : nil
+  }
+
+  /// What work does that has yet to run: which of the functions above its code calls, the objects that
+  /// this names, and what the work has at hand.
+  func intent(
+    of code: [UInt64], _ captures: Captures, _ known: inout [UInt64: CodeIntent]
+  ) -> CodeIntent {
     var intent = CodeIntent()
     for function in Set(code).union(captures.functions).sorted().prefix(12) {
       let own = known[function] ?? codeIntent(of: function)
@@ -39,9 +42,19 @@ extension DispatchMemory {
       intent.gives.formUnion(own.gives)
       intent.objects.formUnion(own.objects)
     }
+    intent.objects.formUnion(captures.objects)
+    return intent
+  }
+
+  /// The one object of that kind that work which has yet to run would signal, or leave; nil where it
+  /// does no such thing, or could mean one of several. Work that waits itself asks for something, has
+  /// that done, and waits for it in its turn: it gives nothing to those before it.
+  ///
+  /// Still a guess, though one that all of it agrees with: the code was not run.
+  func given(_ giving: Giving, by intent: CodeIntent) -> UInt64? {
     guard intent.gives.contains(giving), !intent.gives.contains(.wait) else { return nil }
     let kind: ObjectKind = giving == .signal ? .semaphore : .group
-    let named = intent.objects.union(captures.objects).filter { self.kind(of: $0) == kind }
+    let named = intent.objects.filter { self.kind(of: $0) == kind }
     return named.count == 1 ? named.first : nil
   }
 
@@ -168,9 +181,9 @@ extension DispatchMemory {
   private func imported(_ image: ImageMap.Image) -> Imported {
     if let known = importedByImage[image.start] { return known }
     let found = images.loadBias(of: image).map {
-      ImportedFunctions(image, bias: $0, memory, sought: Set(Self.givingFunctions.keys)).names
+      ImportedFunctions(image, bias: $0, memory) { Self.giving($0) != nil }.names
     }
-    let result = Imported(names: (found ?? [:]).compactMapValues { Self.givingFunctions[$0] })
+    let result = Imported(names: (found ?? [:]).compactMapValues(Self.giving))
     importedByImage[image.start] = result
     return result
   }

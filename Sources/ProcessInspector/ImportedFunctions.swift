@@ -22,8 +22,10 @@ struct ImportedFunctions {
   private static let jumpSlot: UInt64 = 7
   private static let mostBytes: UInt64 = 8 << 20
 
-  /// `sought`: the only names that are kept. Empty where the binary cannot be read.
-  init(_ image: ImageMap.Image, bias: UInt64, _ memory: ProcessMemory, sought: Set<String>) {
+  /// `isSought`: which names are kept. Empty where the binary cannot be read.
+  init(
+    _ image: ImageMap.Image, bias: UInt64, _ memory: ProcessMemory, isSought: (String) -> Bool
+  ) {
     guard let header = RemoteBytes(memory, image.start, 64), header.word32(0) == 0x464c_457f,
       let table = RemoteBytes(
         memory, image.start &+ header.word(32), Int(header.word16(56)) * Int(header.word16(54)))
@@ -61,7 +63,7 @@ struct ImportedFunctions {
         else { continue }
         let known = offsets[name] ?? text.string(Int(name))
         offsets[name] = known
-        if sought.contains(known) { names[bias &+ entries.word(at)] = known }
+        if isSought(known) { names[bias &+ entries.word(at)] = known }
       }
     }
   }

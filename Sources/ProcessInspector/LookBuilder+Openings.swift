@@ -24,7 +24,7 @@ extension LookBuilder {
     runtime.dispatch?.roots().contains(where: \.hasItems) ?? false
   }
 
-  /// Who would end the waits that nobody owns: queued blocks that refer to what is waited for, and
+  /// Who would end the waits that nobody owns: queued work that refers to what is waited for, and
   /// threads that took a permit and have not given it back.
   private mutating func addWakers() {
     guard let dispatch = runtime.dispatch else { return }
@@ -42,6 +42,8 @@ extension LookBuilder {
     let objects = Set(open.keys)
     // Thousands of blocks and tasks mostly run the same few functions.
     var byFunction: [UInt64: Set<UInt64>] = [:]
+    var known: [UInt64: DispatchMemory.CodeIntent] = [:]
+    let givings = Set(open.values.map { Self.giving($0) })
     for index in threads.indices where threads[index].kind != .thread {
       var found: Set<UInt64> = []
       if let block = threads[index].block {
@@ -55,6 +57,13 @@ extension LookBuilder {
           byFunction[function] ?? dispatch.codeReferences(from: function, to: objects)
         byFunction[function] = references
         found.formUnion(references)
+      }
+      if index < Self.mostWork {
+        let intent = dispatch.intent(
+          of: threads[index].code, captures(of: index, dispatch), &known)
+        for giving in givings {
+          if let object = dispatch.given(giving, by: intent) { found.insert(object) }
+        }
       }
       for address in found {
         guard let key = open[address], !holds[index].contains(where: { $0.key == key }) else {

@@ -18,7 +18,8 @@ extension Explanations {
       + " lock held. For a lock taken twice, split the function into a locking and a locked part.",
     limits: "Waits that end by themselves (with a time limit) are no deadlock. Who would have"
       + " signalled a semaphore or a condition is not written anywhere: while anything in the"
-      + " process moves and has a reference to it, such a wait is a longWait at most.")
+      + " process moves and has a reference to it, such a wait is a longWait, or a possible deadlock where"
+      + " the work that would end it is queued behind the one who waits.")
 
   static let potentialDeadlock = Explanation(
     means: "The program did not hang, but took locks in orders that contradict each other. With"
