@@ -208,5 +208,10 @@ struct ProcessIdentity: Equatable {
     return fields.count > 48 ? fields : nil
   }
 
+  /// When a process was forked, in the kernel's ticks; anybody may ask that.
+  static func began(_ proc: ProcReader) -> UInt64? {
+    fields(proc, "stat").flatMap { UInt64($0[19]) }
+  }
+
   func isSameProcess(as other: ProcessIdentity) -> Bool { started == other.started }
 }

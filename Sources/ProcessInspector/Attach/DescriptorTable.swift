@@ -9,8 +9,7 @@ struct DescriptorTable {
     var writes: Bool
   }
   private var ends: [String: [End]] = [:]
-  /// Processes whose descriptors cannot be listed.
-  private var hidden: Set<ProcessID> = []
+  private var hidden = HiddenProcesses()
 
   /// `links`: `pipe:[17]`, `socket:[18]`.
   init(of links: Set<String>) {
@@ -18,7 +17,7 @@ struct DescriptorTable {
     for pid in ProcessID.all {
       let proc = ProcReader(pid)
       guard let names = proc.list("fd") else {
-        if !proc.hasEnded { hidden.insert(pid) }
+        hidden.note(pid, proc)
         continue
       }
       for name in names {
@@ -39,10 +38,12 @@ struct DescriptorTable {
   }
 
   /// The processes that could read, or write, what has this name. Nil where one that cannot be looked
-  /// at, of the same session as `pid`, might as well.
+  /// at might as well.
   func processes(_ link: String, reading: Bool, for pid: ProcessID) -> Set<ProcessID>? {
-    let session = getsid(pid.rawValue)
-    if hidden.contains(where: { getsid($0.rawValue) == session }) { return nil }
+    // As one of a shell's pipeline has it.
+    let own = ProcReader(pid)
+    let wasGiven = (0...2).contains { own.link("fd/\($0)") == link }
+    guard !hidden.mayShare(with: pid, wasGiven: wasGiven) else { return nil }
     return Set((ends[link] ?? []).filter { reading ? $0.reads : $0.writes }.map(\.pid))
   }
 
@@ -63,5 +64,25 @@ struct DescriptorTable {
       return others.count == 1 ? "socket:[\(others[0][9])]" : nil
     }
     return nil
+  }
+}
+
+/// Processes whose descriptors cannot be listed: of other users.
+struct HiddenProcesses {
+  private var all: [(session: pid_t, began: UInt64)] = []
+
+  mutating func note(_ pid: ProcessID, _ proc: ProcReader) {
+    guard !proc.hasEnded else { return }
+    all.append((getsid(pid.rawValue), ProcessIdentity.began(proc) ?? .max))
+  }
+
+  /// Whether one of them may have what a process made, and handed on: it is of the same session, and
+  /// began later, as a descendant did. `wasGiven`: the process got it at its start, so that those before
+  /// it may have it.
+  func mayShare(with pid: ProcessID, wasGiven: Bool = false) -> Bool {
+    guard !all.isEmpty else { return false }
+    let session = getsid(pid.rawValue)
+    let began = wasGiven ? 0 : ProcessIdentity.began(ProcReader(pid)) ?? 0
+    return all.contains { $0.session == session && $0.began >= began }
   }
 }

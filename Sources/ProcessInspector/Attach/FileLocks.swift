@@ -83,7 +83,7 @@ struct FileLocks {
   private var holders: [FileLock: Set<Holder>] = [:]
   /// How many locks look the same.
   private var counts: [FileLock: Int] = [:]
-  private var hidden: Set<ProcessID> = []
+  private var hidden = HiddenProcesses()
 
   init(on inodes: Set<UInt64>) {
     guard !inodes.isEmpty else { return }
@@ -96,7 +96,7 @@ struct FileLocks {
     for pid in ProcessID.all {
       let proc = ProcReader(pid)
       guard let names = proc.list("fdinfo") else {
-        if !proc.hasEnded { hidden.insert(pid) }
+        hidden.note(pid, proc)
         continue
       }
       for name in names {
@@ -114,8 +114,7 @@ struct FileLocks {
   func against(
     _ request: FileLock, by pid: ProcessID, _ descriptor: Int32
   ) -> [(lock: FileLock, processes: Set<ProcessID>)]? {
-    let session = getsid(pid.rawValue)
-    guard !hidden.contains(where: { getsid($0.rawValue) == session }) else { return nil }
+    guard !hidden.mayShare(with: pid) else { return nil }
     let own = Holder(pid: pid, descriptor: descriptor)
     var result: [(lock: FileLock, processes: Set<ProcessID>)] = []
     for (lock, all) in holders where lock.conflicts(with: request) {

@@ -23,15 +23,15 @@ struct SharedPlace: Hashable {
     return nil
   }
 
-  /// The processes that have it mapped, or could map it by a descriptor; nil where one of the same
-  /// session as `pid` cannot be looked at.
+  /// The processes that have it mapped, or could map it by a descriptor; nil where one that cannot be
+  /// looked at might as well.
   func processes(for pid: ProcessID) -> Set<ProcessID>? {
-    let session = getsid(pid.rawValue)
+    var hidden = HiddenProcesses()
     var result: Set<ProcessID> = []
     for other in ProcessID.all {
       let proc = ProcReader(other)
       guard let maps = proc.text("maps"), let descriptors = proc.list("fdinfo") else {
-        if !proc.hasEnded, getsid(other.rawValue) == session { return nil }
+        hidden.note(other, proc)
         continue
       }
       let mapsIt = maps.split(separator: "\n").contains { line in
@@ -45,7 +45,7 @@ struct SharedPlace: Hashable {
         }
       if mapsIt || opensIt { result.insert(other) }
     }
-    return result
+    return hidden.mayShare(with: pid) ? nil : result
   }
 }
 
