@@ -28,7 +28,7 @@ extension DispatchMemory {
         } else if target % 8 == 0, !isCode(target), let word = memory.word(target) {
           if objects.contains(word) { found.insert(word) }
           // Swift's wrapper of an object of libdispatch.
-          if word % 8 == 0, word > 1 << 16, let inner = memory.word(word &+ 16),
+          if word % 8 == 0, word > 1 << 16, let inner = wrapped(by: word),
             objects.contains(inner)
           {
             found.insert(inner)

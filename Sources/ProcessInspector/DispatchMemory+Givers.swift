@@ -94,7 +94,7 @@ extension DispatchMemory {
             open.append((target, depth + 1))
           }
         } else if target % 8 == 0, let word = memory.word(target) {
-          for object in [word, memory.word(word &+ 16) ?? 0] {
+          for object in [word, wrapped(by: word) ?? 0] {
             if let kind = kind(of: object), [.semaphore, .group].contains(kind) {
               intent.objects.insert(object)
             }

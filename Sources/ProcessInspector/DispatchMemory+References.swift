@@ -67,7 +67,7 @@ extension DispatchMemory {
   /// Of a Swift closure.
   func captures(ofContext context: UInt64) -> Captures {
     // One capture alone may stand for itself.
-    let object = kind(of: context).map { _ in context } ?? memory.word(context &+ 16)
+    let object = kind(of: context).map { _ in context } ?? wrapped(by: context)
     var result = captures([words(of: context)])
     if result.objects.isEmpty, let object, let kind = kind(of: object),
       [.semaphore, .group].contains(kind)
@@ -132,7 +132,19 @@ extension DispatchMemory {
     guard let type = memory.word(address), type % 8 == 0 else { return false }
     // HeapLocalVariable and HeapGenericLocalVariable among the runtime's kinds of metadata.
     if let kind = memory.word(type), kind == 0x400 || kind == 0x500 { return true }
-    return memory.word(address &+ 16).flatMap { kind(of: $0) } != nil
+    return wrapped(by: address) != nil
+  }
+
+  /// The object of libdispatch that a Swift object stands for: it begins with it, or with Swift's own
+  /// wrapper of it.
+  func wrapped(by address: UInt64) -> UInt64? {
+    var inner = address
+    for _ in 0..<2 {
+      guard let next = memory.word(inner &+ 16), next % 8 == 0, next > 1 << 16 else { return nil }
+      if kind(of: next) != nil { return next }
+      inner = next
+    }
+    return nil
   }
 
   private func words(ofBlock address: UInt64) -> RemoteBytes? {

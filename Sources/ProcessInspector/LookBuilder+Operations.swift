@@ -42,7 +42,9 @@ extension LookBuilder {
     guard let operations = runtime.operations else { return }
     let running = areReady ? runningOperations(operations, runtime.outside()) : [:]
     var seen = Set(threads.filter { $0.kind == .operation }.map(\.subject))
-    var wanted = operations.queues(files: files).filter { !$0.isSuspended }.flatMap(\.operations)
+    let limit: UInt64 = areReady ? 300 : 2000
+    var wanted = operations.queues(files: files, milliseconds: limit).filter { !$0.isSuspended }
+      .flatMap(\.operations)
     while let address = wanted.popLast() {
       guard seen.count < 1000, seen.insert(address).inserted,
         let operation = operations.operation(address),

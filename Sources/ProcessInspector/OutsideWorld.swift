@@ -131,6 +131,10 @@ package final class OutsideWorld {
       _ = add(queuedWork(threads.count))
       return survey
     }
+    // One that was seen at rest may have started another before, and after the list was made.
+    if !Set(files.threads()).isSubset(of: threads), add(["a thread has just begun"]) {
+      return survey
+    }
     if add(signals(exceptions)) || add(posixTimers()) || add(machinery())
       || add(queuedWork(threads.count))
     {

@@ -703,7 +703,7 @@ static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
 static void *timed_body(void *_) {
   pthread_mutex_lock(&left);  // HOLDS(timed)
   pthread_mutex_lock(&right);
-  struct timespec at = in(CLOCK_REALTIME, 100);
+  struct timespec at = in(CLOCK_REALTIME, 1000);
   pthread_cond_timedwait(&never, &right, &at);  // WAITS(timed)
   return _;
 }

@@ -1,3 +1,4 @@
+import Glibc
 import HangReport
 import Testing
 import WaitForGraph
@@ -107,5 +108,32 @@ import WaitForGraph
     }
     #expect(WaitForGraph(snapshot(isOpen: false)).deadlocks().map(\.edges.count) == [2])
     #expect(WaitForGraph(snapshot(isOpen: true)).deadlocks().isEmpty)
+  }
+
+  @Test("who cannot be looked at counts where it may be a descendant") func hidden() {
+    typealias Process = HiddenProcesses.Process
+    let own = Process(session: 7, began: 100)
+    func counts(_ other: Process, given: Bool = false) -> Bool {
+      HiddenProcesses([other]).mayShare(with: own, wasGiven: given)
+    }
+    #expect(counts(Process(session: 7, began: 101)))
+    #expect(counts(Process(session: 7, began: 100)))
+    // The shell, or the one that changed the user: it was there before.
+    #expect(!counts(Process(session: 7, began: 99)))
+    #expect(counts(Process(session: 7, began: 99), given: true))
+    #expect(!counts(Process(session: 8, began: 101)))
+    #expect(!counts(Process(session: 8, began: 101), given: true))
+    #expect(!HiddenProcesses().mayShare(with: own, wasGiven: true))
+  }
+
+  @Test("a function that libc has in two versions is known in both") func versions() throws {
+    let files = ProcessFiles(ProcessID(getpid()))
+    let images = files.images(ProcessMemory(ProcessID(getpid())))
+    let libc = try #require(images.loaded.first { $0.path.hasSuffix("/libc.so.6") })
+    let name = "pthread_cond_timedwait"
+    let found = try #require(ImageSymbols([name], in: libc, of: images))
+    let first = try #require(found.symbols[name])
+    let others = found.others.map(\.symbol.value)
+    #expect(!others.isEmpty && !others.contains(first.value))
   }
 }

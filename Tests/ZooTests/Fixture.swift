@@ -1,4 +1,5 @@
 import Foundation
+import HangReport
 import Testing
 
 /// One line of `Tests/Fixtures/fixtures.tsv`: a program and what must be said of it.
@@ -44,6 +45,14 @@ struct Fixture: Sendable, CustomTestStringConvertible {
   var ending: Ending
   var note: String
   var doors: Set<Door>
+
+  /// How sure a deadlock must be. Where a warning counts, who would end the wait may be a guess, unless
+  /// it is proved that nobody else could.
+  func isSureEnough(_ finding: Finding) -> Bool {
+    options.contains("--fail-on") && finding.certainty == .possible
+      ? finding.severity == .warning
+      : finding.severity == .error && finding.certainty == .certain
+  }
 
   var isHealthy: Bool { expected.contains("nothing") }
   var hasLines: Bool { variant != "stripped" && variant != "nodebug" }

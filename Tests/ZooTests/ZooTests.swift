@@ -21,10 +21,7 @@ import WaitForGraph
     let problems = fixture.problems(report)
     #expect(problems.isEmpty, "\(describe(report))")
     for finding in matching where finding.kind == .deadlock {
-      // Where a warning counts, who would end the wait is a guess, or it is proved that nobody else could.
-      let isGuess = fixture.options.contains("--fail-on") && finding.certainty == .possible
-      #expect(finding.severity == (isGuess ? .warning : .error))
-      #expect(isGuess || finding.certainty == .certain)
+      #expect(fixture.isSureEnough(finding))
       #expect(!finding.message.isEmpty && !finding.fingerprint.isEmpty)
     }
     guard !fixture.cycles.isEmpty else { return }

@@ -11,6 +11,8 @@ package struct ImageSymbols {
   }
 
   package private(set) var symbols: [String: Symbol] = [:]
+  /// Further ones of the same names: libc keeps old versions of functions beside new ones.
+  package private(set) var others: [(name: String, symbol: Symbol)] = []
   /// The words that the loader fills with the image's own number among those with thread-local
   /// storage; addresses of the file.
   package private(set) var moduleSlots: [UInt64] = []
@@ -71,13 +73,16 @@ package struct ImageSymbols {
       { length += 1 }
       guard let candidates = wanted[length] else { continue }
       let bytes = UnsafeRawBufferPointer(rebasing: names[start..<(start + length)])
-      guard let name = candidates.first(where: { $0.utf8.elementsEqual(bytes) }),
-        symbols[name] == nil
-      else { continue }
-      symbols[name] = Symbol(
+      guard let name = candidates.first(where: { $0.utf8.elementsEqual(bytes) }) else { continue }
+      let symbol = Symbol(
         value: table.loadUnaligned(fromByteOffset: at + 8, as: UInt64.self),
         size: table.loadUnaligned(fromByteOffset: at + 16, as: UInt64.self),
         isThreadLocal: table[at + 4] & 15 == 6)
+      if let known = symbols[name] {
+        if known.value != symbol.value { others.append((name, symbol)) }
+      } else {
+        symbols[name] = symbol
+      }
     }
   }
 

@@ -69,11 +69,19 @@ struct DescriptorTable {
 
 /// Processes whose descriptors cannot be listed: of other users.
 struct HiddenProcesses {
-  private var all: [(session: pid_t, began: UInt64)] = []
+  struct Process {
+    var session: pid_t
+    /// When it was forked, in the kernel's ticks.
+    var began: UInt64
+  }
+  private(set) var all: [Process] = []
+
+  init(_ all: [Process] = []) { self.all = all }
 
   mutating func note(_ pid: ProcessID, _ proc: ProcReader) {
     guard !proc.hasEnded else { return }
-    all.append((getsid(pid.rawValue), ProcessIdentity.began(proc) ?? .max))
+    all.append(
+      Process(session: getsid(pid.rawValue), began: ProcessIdentity.began(proc) ?? .max))
   }
 
   /// Whether one of them may have what a process made, and handed on: it is of the same session, and
@@ -81,8 +89,12 @@ struct HiddenProcesses {
   /// it may have it.
   func mayShare(with pid: ProcessID, wasGiven: Bool = false) -> Bool {
     guard !all.isEmpty else { return false }
-    let session = getsid(pid.rawValue)
-    let began = wasGiven ? 0 : ProcessIdentity.began(ProcReader(pid)) ?? 0
-    return all.contains { $0.session == session && $0.began >= began }
+    let began = ProcessIdentity.began(ProcReader(pid)) ?? 0
+    return mayShare(
+      with: Process(session: getsid(pid.rawValue), began: began), wasGiven: wasGiven)
+  }
+
+  func mayShare(with process: Process, wasGiven: Bool) -> Bool {
+    all.contains { $0.session == process.session && (wasGiven || $0.began >= process.began) }
   }
 }

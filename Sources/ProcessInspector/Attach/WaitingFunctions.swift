@@ -115,7 +115,8 @@ struct WaitingFunctions {
       guard let bias = images.loadBias(of: image),
         let found = ImageSymbols(Set(names.keys), in: image, of: images)
       else { continue }
-      for (name, symbol) in found.symbols where symbol.size > 1 && symbol.value != 0 {
+      let all = found.symbols.map { (name: $0.key, symbol: $0.value) } + found.others
+      for (name, symbol) in all where symbol.size > 1 && symbol.value != 0 {
         guard let function = names[name] else { continue }
         let start = bias &+ symbol.value
         code.append(Code(range: start..<(start &+ symbol.size), function: function))
