@@ -171,8 +171,8 @@ extension AttachFacts {
         close(descriptor)
         return 0
       }
+      // What has no memory any more is root's, for the kernel.
       error = errno
-      if error != ESRCH { break }
     }
     return error
   }
