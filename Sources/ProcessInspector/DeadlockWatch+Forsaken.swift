@@ -65,6 +65,11 @@ extension DeadlockWatch {
     }
     let look = lookForGivers(.kernel, now: now)
     if stopper != nil, forsaking.guesses.isEmpty, prove(due, look) { return [] }
+    // Where nothing else moves, that will be certain.
+    guard !openings(limit: 1).isEmpty else {
+      forsaking.guesses = [:]
+      return []
+    }
     let guessed = confirm(look, &forsaking.guesses, now: now)
     for deadlock in guessed {
       let keys = deadlock.deadlock.edges.map { look.resource($0.resource) }
