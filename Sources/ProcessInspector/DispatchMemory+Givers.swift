@@ -65,7 +65,7 @@ extension DispatchMemory {
     guard let home = images.image(at: function) else { return intent }
     let imported = imported(home)
     // Variables without a value in the file lie behind it.
-    let reach = home.start..<(home.end &+ Self.mostVariables)
+    let reach = (home.end &- home.start) &+ Self.mostVariables
     var seen: Set<UInt64> = [function]
     var open: [(function: UInt64, depth: Int)] = [(function, 0)]
     var next = 0
@@ -82,12 +82,12 @@ extension DispatchMemory {
       for reference in CodeReferences(code, at: start) {
         let target = reference.target
         if reference.isSlot {
-          if let name = imported.names[target] { intent.gives.insert(name) }
-        } else if !reach.contains(target) {
+          if let giving = imported[target] { intent.gives.insert(giving) }
+        } else if target &- home.start >= reach {
           continue
         } else if isCode(target) {
-          if let slot = stub(target) {
-            if let giving = imported.names[slot] { intent.gives.insert(giving) }
+          if let slot = memory.slot(ofStub: target) {
+            if let giving = imported[slot] { intent.gives.insert(giving) }
           } else if let giving = layout.givers[target] {
             intent.gives.insert(giving)
           } else if depth < 3, reference.mayBeFunction, seen.insert(target).inserted {
@@ -107,14 +107,13 @@ extension DispatchMemory {
 
   /// Where a queued item refers to its block: the item, and the agent's record in front of it.
   func places(ofItem address: UInt64) -> [Range<UInt64>] {
-    var places = [address..<(address &+ 64)]
+    var places = [(address, 64)]
     if let jobEntries, let item = RemoteBytes(memory, address, 64), item.word(0) < 0x1000,
       [jobEntries.run, jobEntries.apply].contains(item.word(0x20))
     {
-      let record = item.word(0x28)
-      places.append(record..<(record &+ UInt64(MemoryLayout<hck_job>.size)))
+      places.append((item.word(0x28), MemoryLayout<hck_job>.size))
     }
-    return places.filter { $0.lowerBound < $0.upperBound }
+    return places.filter { $0.0 < 1 << 47 }.map { $0..<($0 + UInt64($1)) }
   }
 
   /// Swift calls `DispatchGroup.leave()` through the class's table: where in it.
@@ -162,28 +161,13 @@ extension DispatchMemory {
     }
   }
 
-  /// The slot that a stub of the linker's jumps through.
-  private func stub(_ address: UInt64) -> UInt64? {
-    guard let bytes = RemoteBytes(memory, address, 16) else { return nil }
-    // endbr64 and the prefix `bnd` may come before the jump.
-    var at = bytes.word32(0) == 0xfa1e_0ff3 ? 4 : 0
-    if bytes.byte(at) == 0xf2 { at += 1 }
-    guard bytes.word16(at) == 0x25ff else { return nil }
-    let distance = UInt64(bitPattern: Int64(Int32(bitPattern: bytes.word32(at + 2))))
-    return address &+ UInt64(at + 6) &+ distance
-  }
-
-  /// By the slot of a binary's table through which it calls them.
-  struct Imported {
-    var names: [UInt64: Giving]
-  }
-
-  private func imported(_ image: ImageMap.Image) -> Imported {
+  /// Which of them a binary calls, by the slot of its table.
+  private func imported(_ image: ImageMap.Image) -> [UInt64: Giving] {
     if let known = importedByImage[image.start] { return known }
     let found = images.loadBias(of: image).map {
       ImportedFunctions(image, bias: $0, memory) { Self.giving($0) != nil }.names
     }
-    let result = Imported(names: (found ?? [:]).compactMapValues(Self.giving))
+    let result = (found ?? [:]).compactMapValues(Self.giving)
     importedByImage[image.start] = result
     return result
   }

@@ -22,7 +22,8 @@ final class DispatchMemory {
   /// Functions of the agent that stand in front of what was submitted: see `hck_job`.
   var jobEntries: JobEntries?
   /// By where a binary begins: see `imported`.
-  var importedByImage: [UInt64: Imported] = [:]
+  var importedByImage: [UInt64: [UInt64: Giving]] = [:]
+  /// 0 where it is not known.
   var leaveSlotInTable: UInt32?
 
   /// Nil where the process has no libdispatch, or one whose layout is not as it should be.

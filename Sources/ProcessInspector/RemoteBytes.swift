@@ -56,6 +56,17 @@ extension ProcessMemory {
     return nil
   }
 
+  /// The slot that a stub of the linker's jumps through; nil for any other code.
+  func slot(ofStub address: UInt64) -> UInt64? {
+    guard let stub = RemoteBytes(self, address, 16) else { return nil }
+    // endbr64, then an optional prefix, then jmp *displacement(%rip).
+    var at = stub.word32(0) == 0xfa1e_0ff3 ? 4 : 0
+    if stub.byte(at) == 0xf2 { at += 1 }
+    guard stub.word16(at) == 0x25ff else { return nil }
+    let distance = UInt64(bitPattern: Int64(Int32(bitPattern: stub.word32(at + 2))))
+    return address &+ UInt64(at + 6) &+ distance
+  }
+
   func word(_ address: UInt64) -> UInt64? {
     guard address >= 4096, address < 1 << 47 else { return nil }
     var value: UInt64 = 0

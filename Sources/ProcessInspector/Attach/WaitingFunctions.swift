@@ -158,12 +158,8 @@ struct WaitingFunctions {
     }
     guard code.byte(1) == 0xe8 else { return nil }
     let target = address &+ distance(code.word32(2))
-    guard let stub = RemoteBytes(memory, target, 16) else { return nil }
-    // endbr64, then an optional prefix, then jmp *displacement(%rip).
-    var at = stub.word32(0) == 0xfa1e_0ff3 ? 4 : 0
-    if stub.byte(at) == 0xf2 { at += 1 }
-    guard stub.byte(at) == 0xff, stub.byte(at + 1) == 0x25 else { return target }
-    return memory.word(target &+ UInt64(at + 6) &+ distance(stub.word32(at + 2)))
+    guard let slot = memory.slot(ofStub: target) else { return target }
+    return memory.word(slot)
   }
 
   private static func distance(_ word: UInt32) -> UInt64 {
